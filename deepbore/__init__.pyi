@@ -82,6 +82,7 @@ from .space import (
     Condition as Condition,
     Integer as Integer,
     Library as Library,
+    Normal as Normal,
     Ordinal as Ordinal,
     Real as Real,
     SearchSpace as SearchSpace,

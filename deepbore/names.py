@@ -66,7 +66,7 @@ ARGUMENTS = {  # of functions and classes
     "max": "high",
     "bounds": "low and high: Real(low, high)",
     "log_scale": "log=True",
-    "prior": "log=True",
+    "prior": "log=True; what is believed of the best value is prior= of Real, Integer, Ordinal, Categorical",
     "base": "log=True",
     "q": "step=",
     "values": "choices",
@@ -75,6 +75,8 @@ ARGUMENTS = {  # of functions and classes
     "condition": "when=",
     "conditions": "when=",
     "default_value": "default=",
+    "weights": "prior=",
+    "mu": "prior=Normal(centre, spread)",
     # of pruners
     "n_warmup_steps": "warmup_steps=",
     "n_min_trials": "startup_trials=",

@@ -39,6 +39,16 @@ RECIPES = {  # of the papers, in continuous spaces and in others
     "paper:bore-pls": ("bore_pls", "bore_pls"),
 }
 ORIGIN = {"LaplaceGGN": "paper:boggn", "DeepPLS": "paper:bore-pls"}  # the others come from BORE's network
+COLUMNS = (
+    "method",
+    "seeds",
+    "functions, regret by random's",
+    "tables, likewise",
+    "all, won : lost against random",
+    "ground, won : lost against the default",
+    "functions, regret by its recipe's",
+    "CPU ms a suggestion",
+)
 METHODS = ("random", "default", *HEADS, *RECIPES)
 
 
@@ -192,8 +202,8 @@ def show(path: Path) -> None:
     """The tables of what is in the file."""
     found = by_problem(rows(path), "main")
     functions = [name for name in PARTS["main"] if name.startswith("shifted/")]
-    print("| method | seeds | functions: regret by random's | tables: likewise | against random on all | against the")
-    print("default on ground | by its recipe's | CPU ms |".rjust(50))
+    print("| " + " | ".join(COLUMNS) + " |")
+    print("|---" * len(COLUMNS) + "|")
     for method in METHODS:
         seeds = {len(found[name][method]) for name in PARTS["main"]} - {0}
         cpu = [row["cpu"] / TRIALS * 1000 for name in found for row in found[name][method].values()]

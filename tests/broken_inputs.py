@@ -8,6 +8,7 @@ import torch
 from deepbore import Ordinal, Outcome, Real, SerialEvaluator
 from deepbore.evaluators import Finished
 from deepbore.problems import Branin
+from deepbore.space.parameters.priors import TruncatedNormal
 from deepbore.testing import evaluators, problems, space
 
 # --- evaluators ------------------------------------------------------------------------------------------------------
@@ -103,6 +104,18 @@ class BeyondItsEnd(Line):
         return 2 * u
 
 
+class Unnormalised(Line):
+    def log_prior(self, column):
+        return column
+
+
+class DrawsElsewhere(Line):
+    belief = TruncatedNormal(0.9, 0.1)
+
+    def log_prior(self, column):
+        return torch.zeros_like(column)
+
+
 class Shifted(Line):
     def decode(self, column):
         return [min(value + 0.01, 2.0) for value in super().decode(column)]
@@ -181,6 +194,10 @@ def moves(make):
     space.check_moves(make(), make().from_uniform(COLUMN))
 
 
+def beliefs(make):
+    space.check_beliefs(make())
+
+
 def plain_data(make):
     space.check_plain_data(make())
 
@@ -191,6 +208,8 @@ def space_of(make):
 
 PARAMETERS = [
     (BeyondItsEnd, whole, r"from_uniform must stay within \[0, upper\] = \[0, 1.0\], but reaches \[0, 2\]"),
+    (Unnormalised, beliefs, "the density of log_prior must be 1 on average over random entries, but is 1.7"),
+    (DrawsElsewhere, beliefs, "believed entries must have the mean of log_prior, 0.5, but have 0.8"),
     (Shifted, natives, r"decode\(encode\(value\)\) must be the value, but 0.01 becomes 0.02"),
     (ReadsAnother, natives, r"read\('0.0'\) must be 0.0, but is 1.0"),
     (TakesAnything, natives, "encode of what is no value must raise PointError"),

@@ -80,6 +80,7 @@ STRATEGIES = {
     "NeglectedChoices": strategies.NeglectedChoices,
     "OtherBranches": strategies.OtherBranches,
     "RandomSampling": strategies.RandomSampling,
+    "RoughGround": strategies.RoughGround,
     "SobolSampling": strategies.SobolSampling,
     "Turns": lambda: strategies.Turns(
         [strategies.ModelStrategy(classifiers.KernelPLS()), strategies.NearBest(), strategies.OtherBranches()]
@@ -90,7 +91,9 @@ CONTINUOUS_ONLY = {"BoTorchBatch", "MultiStartLBFGS"}
 PARAMETERS = {
     "Real": space.Real(-5, 5),
     "Real, log": space.Real(1e-5, 1e-1, log=True),
+    "Real, believed": space.Real(1e-5, 1e-1, log=True, prior=space.Normal(1e-3, 3.0)),
     "Integer": space.Integer(1, 6),
+    "Integer, believed": space.Integer(1, 512, log=True, prior=space.Normal(64, 2.0)),
     "Integer, log": space.Integer(8, 1024, log=True),
     "Integer, many": space.Integer(0, 10**7),
     "Integer, steps": space.Integer(16, 512, step=16),
@@ -98,10 +101,12 @@ PARAMETERS = {
     "Real, steps": space.Real(0, 1, step=0.05),
     "Real, many steps": space.Real(-1.5, 100, step=0.1),
     "Ordinal": space.Ordinal([1, 2, 4, 8]),
+    "Ordinal, believed": space.Ordinal([1, 2, 4, 8], prior=space.Normal(2, 1.0)),
     "Ordinal, words": space.Ordinal(["small", "large"]),
     "Categorical": space.Categorical(["a", "b", "c"]),
     "Library": space.Library(np.eye(40, 64, dtype=bool), names=[f"level {k}" for k in range(40)]),
     "Library, without names": space.Library(np.packbits(np.eye(50, 64, dtype=bool), axis=1)),
+    "Categorical, weighted": space.Categorical(["a", "b", "c"], prior=[0.7, 0.2, 0.1]),
     "Categorical, mixed": space.Categorical([True, "auto", 3]),
     "Categorical, described": space.Categorical(
         ["a", "b", "c", "d", "e"], features=[[0.0, 1.0], [0.1, 1.0], [5.0, 2.0], [5.0, 2.5], [9.0, 9.0]]

@@ -21,6 +21,7 @@ class Acquisition(Component, ABC):
         suited: for the error message, classifiers that have these capabilities.
         otherwise: for the error message, an acquisition for other classifiers.
         takes_front: whether `best` is the labels of a Pareto front, (1 + f) x k (`Labelling.grades_front`).
+        is_logarithm: whether its values are logarithms of positive ones.
         by_moments: whether a mean and a deviation of each point are enough: by default, where it needs no more.
     """
 
@@ -29,6 +30,7 @@ class Acquisition(Component, ABC):
     suited: str = UNCERTAIN
     otherwise: str = "ClassProbability"
     takes_front: ClassVar[bool] = False
+    is_logarithm: ClassVar[bool] = False
 
     @property
     def by_moments(self) -> bool:
@@ -48,11 +50,12 @@ class Acquisition(Component, ABC):
         return None
 
     def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
-        """Log density that batches are sampled from, up to a constant (n): see `Link.log_probability`.
+        """Log density that batches are sampled from, and that factors multiply, up to a constant (n).
 
-        An acquisition that is a logarithm itself overrides this.
+        That of a logarithm is itself; of others see `Link.log_probability`.
         """
-        return posterior.link.log_probability(self(posterior, best))
+        value = self(posterior, best)
+        return value if self.is_logarithm else posterior.link.log_probability(value)
 
     def resolved(self, classifier: Classifier) -> "Acquisition":
         """This acquisition with the settings that depend on the classifier filled in; most have none."""

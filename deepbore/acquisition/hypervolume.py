@@ -62,6 +62,7 @@ class LogHypervolumeImprovement(Acquisition):
     suited = "PerColumn(KernelPLS(), columns=k)"
     otherwise = "labels of one column, such as ChebyshevLabels"
     takes_front = True
+    is_logarithm = True
 
     def __init__(self) -> None:
         self._latest: tuple[Tensor, Gain] | None = None  # a search calls many times with the same front
@@ -81,9 +82,6 @@ class LogHypervolumeImprovement(Acquisition):
             gain = over_boxes if mean.shape[1] <= EXACT else over_thresholds
             self._latest = known, gain(known[0], known[1:])
         return self._latest[1](mean, std)
-
-    def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
-        return self(posterior, best)
 
     def __getstate__(self) -> dict[str, Any]:  # closures cannot be pickled
         return {**vars(self), "_latest": None}

@@ -39,6 +39,7 @@ class LogExpectedImprovement(Acquisition):
 
     links = frozenset({Link.IDENTITY})
     needs = frozenset({"std"})
+    is_logarithm = True
 
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         scenarios = posterior.noiseless
@@ -50,9 +51,6 @@ class LogExpectedImprovement(Acquisition):
     def formula(self, best: Tensor | float) -> MomentFormula | None:
         is_own = type(self).__call__ is LogExpectedImprovement.__call__  # rather than a subclass's
         return improvement_over(best) if is_own else None
-
-    def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
-        return self(posterior, best)
 
 
 def log_improvement(mean: Tensor, std: Tensor, best: Tensor | float) -> Tensor:

@@ -27,6 +27,7 @@ from deepbore.validation import of_kind, required
 
 CHUNK = 256  # points evaluated at once on a CPU: intermediate results stay in the cache
 ACCELERATOR_CHUNK = 2**15  # points evaluated at once on a GPU, where only memory is limited
+DOUBT = 0.2  # how probable it is, before anything is known, that what is believed of a parameter is wrong
 WORTH_SHARING = 512  # points a rank from which computing them separately is faster than on every rank
 FORMER_NAMES = {
     "near_best": "sample_neighbours",
@@ -58,6 +59,7 @@ class Search:
         centre: the point (d) that a local search is centred at; None to search the whole space.
         axes: the axes of a local search, scaled by their length: d x d, one column an axis.
         chosen: points (k x d) already selected for the same batch; None for none.
+        prior_weight: the exponent of what is believed of the best point, by which the acquisition is multiplied, >= 0.
     """
 
     acquisition: Acquisition
@@ -71,6 +73,7 @@ class Search:
     centre: Tensor | None = None
     axes: Tensor | None = None
     chosen: Tensor | None = None
+    prior_weight: float = 0.0
 
     if not TYPE_CHECKING:
 
@@ -128,8 +131,11 @@ class Search:
         return configurations.to(self.device)
 
     def sample(self, n: int) -> Tensor:
-        """n uniform random points (n x d)."""
-        return self.space.sample(n, self.stream).to(self.device)
+        """n uniform random points (n x d); half of them drawn from what is believed of the best point, if anything."""
+        if not self.prior_weight:
+            return self.space.sample(n, self.stream).to(self.device)
+        believed = self.space.sample(n // 2, self.stream, prior=True)
+        return torch.cat([self.space.sample(n - n // 2, self.stream), believed]).to(self.device)
 
     def sample_neighbours(self, n: int, centres: int) -> Tensor:
         """n random neighbours of the best observed points (n x d); none if no trial has a value yet.
@@ -168,30 +174,67 @@ class Search:
     def value(self, points: Tensor) -> Tensor:
         """Points (n x d) -> acquisition values (n), with gradients where the classifier has them.
 
-        Under black-box constraints the values are those of `log_density`.
+        Where factors weight the acquisition, the values are those of `log_density`.
         """
-        if self.feasibility is not None:
+        if self.is_weighted:
             return self.log_density(points)
         return self.acquisition(self.classifier.posterior(points.to(self.device)), self.incumbent)
 
     def gradient(self, points: Tensor) -> Tensor:
         """Points (n x d) -> gradients of `value` (n x d)."""
         formula = self.acquisition.formula(self.incumbent) if self.feasibility is None else None
-        found = self.classifier.gradient(points, formula) if formula is not None else None
-        return torch_gradient(self.value, points) if found is None else found
+        if formula is None or (self.prior_weight and not self.acquisition.is_logarithm):
+            return torch_gradient(self.value, points)
+        found = self.classifier.gradient(points, formula)
+        if found is None or not self.prior_weight:
+            return torch_gradient(self.value, points) if found is None else found
+        return found + torch_gradient(self.log_prior, points)
 
     def log_density(self, points: Tensor) -> Tensor:
         """Points (n x d) -> the acquisition as a log density (n), with gradients as in `value`.
 
         Under black-box constraints log P(feasible) is added; with no feasible trial yet, only log P(feasible) is used.
+        What is believed of the best point is added with `prior_weight`.
         """
         points = points.to(self.device)
-        if self.feasibility is None:
+        if not self.is_weighted:
             return self.acquisition.log_density(self.classifier.posterior(points), self.incumbent)
-        possible = self.feasibility.log_probability(self.to_configurations(points))
-        if not self.feasibility.has_feasible:
-            return possible
-        return possible + self.acquisition.log_density(self.classifier.posterior(points), self.incumbent)
+        factors = self.log_factors(points)
+        if self.feasibility is not None and not self.feasibility.has_feasible:
+            return factors
+        return factors + self.acquisition.log_density(self.classifier.posterior(points), self.incumbent)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether the acquisition is multiplied by factors."""
+        return self.feasibility is not None or bool(self.prior_weight)
+
+    def log_factors(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> log of all factors of the acquisition (n), with gradients; 0 without any."""
+        configurations = self.to_configurations(points)
+        total = configurations.new_zeros(len(points))
+        if self.feasibility is not None:
+            total = total + self.feasibility.log_probability(configurations)
+        return total + self.log_prior(points)
+
+    def log_prior(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> log of the factor that says what is believed of the best point (n), with gradients.
+
+            pi(x)^(beta / n)                                                        (Hvarfner et al. 2022, eq. 6)
+
+        In pi each parameter's density has a uniform share: the probability that the belief is wrong, `DOUBT` before
+        anything is known, and beside the best point by Bayes' rule (`SearchSpace.doubts`). So what is refuted by the
+        best trial is not believed for long.
+        """
+        if not self.prior_weight:
+            return points.new_zeros(len(points))
+        return self.prior_weight * self.observations.space.log_prior(self.to_configurations(points), self.doubts)
+
+    @cached_property
+    def doubts(self) -> Tensor | float:
+        """The uniform share of what is believed, for each parameter."""
+        best = self.observations.best_rows(1)
+        return self.observations.space.doubts(self.observations.points[best[0]], DOUBT) if len(best) else DOUBT
 
     def values(self, points: Tensor) -> Tensor:
         """Points (n x d) -> acquisition values (n) without gradients, chunk by chunk."""

@@ -121,8 +121,9 @@ class ThompsonBatch(Candidates):
     point. (BORE with a network trained by stochastic gradients behaves like Thompson sampling, Oliveira et al. 2022,
     appendix B.) Samples are evaluated at the best points of another optimiser, which uses the acquisition.
 
-    Under black-box constraints their grades are sampled too. The point has the best score among those that are feasible
-    in the sample, or the least violation if none is (Eriksson and Poloczek, 2021).
+    Where something is believed of the best point, its log is added to the log probability of a sample's scores. Under
+    black-box constraints their grades are sampled too. The point has the best score among those that are feasible in
+    the sample, or the least violation if none is (Eriksson and Poloczek, 2021).
 
     Several ranks share the search of the base.
 
@@ -156,6 +157,8 @@ class ThompsonBatch(Candidates):
         taken = torch.zeros(len(pool), dtype=torch.bool, device=pool.device)
         rows = []
         draws, violations = self._draws(search, pool, count)
+        if search.prior_weight:
+            draws = search.classifier.posterior(pool[:1]).link.log_probability(draws) + search.log_prior(pool)
         for scores, violation in zip(draws, violations, strict=True):
             out = taken | ~_least_violating(violation, taken)
             rows.append(scores.masked_fill(out, -math.inf).argmax(keepdim=True))
@@ -239,17 +242,15 @@ class BelieverBatch(WrappedSearch):
         mean, covariance = posterior.mean[first:], posterior.covariance().double()
         variance = covariance.diagonal().clone()
         least = TINY * variance.max().clamp(min=TINY)
-        formula, possible = search.acquisition, torch.zeros_like(mean)
-        if search.feasibility is not None:
-            possible = search.feasibility.log_probability(search.to_configurations(pool))
-        value_of = formula if search.feasibility is None else formula.log_density
+        factors = search.log_factors(pool)
+        value_of = search.acquisition.log_density if search.is_weighted else search.acquisition
         roots = covariance.new_zeros(first + count, len(covariance))  # of what the chosen points explain
         out, chosen = torch.zeros_like(mean, dtype=torch.bool), []
         for step, root in enumerate(roots):
             row = step
             if step >= first:
                 std = variance[first:].clamp(min=least).sqrt().to(mean)
-                value = value_of(Believed(mean, std, posterior.link), search.incumbent) + possible
+                value = value_of(Believed(mean, std, posterior.link), search.incumbent) + factors
                 chosen.append(int(value.masked_fill(out, -math.inf).argmax()))
                 out[chosen[-1]] = True
                 row = first + chosen[-1]

@@ -113,7 +113,7 @@ class BoTorchBatch(Candidates):
             )
         constraints = self._constraints(search.space)
         pool = self._pool(search, constraints, q)
-        acquisition = self.monte_carlo(search)
+        acquisition = self._weighted(search, self.monte_carlo(search))
         climb = partial(self._climbed, search, acquisition, constraints)
         pending = _counted_pending(search)
         with warnings.catch_warnings():
@@ -124,6 +124,14 @@ class BoTorchBatch(Candidates):
             else:
                 chosen = self._one_by_one(search, acquisition, pool, climb, pending, q)
         return torch.cat([chosen, search.best_first(pool)[0]])
+
+    def _weighted(self, search: Search, acquisition: "AcquisitionFunction") -> "AcquisitionFunction":
+        """The joint acquisition with what is believed of the best point, if that is anything."""
+        if not search.prior_weight:
+            return acquisition
+        from deepbore.acquisition.botorch import PriorWeighted
+
+        return PriorWeighted(acquisition, search.log_prior, search.classifier.link)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 

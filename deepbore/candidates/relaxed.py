@@ -235,6 +235,7 @@ class RelaxedSearch(Candidates):
             search.margin,
             search.feasibility,
             chosen=search.chosen,
+            prior_weight=search.prior_weight,
             relaxation=relaxation,
         )
         return relaxation.points(self.base.ranked(box, q))

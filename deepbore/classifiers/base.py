@@ -121,6 +121,11 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
     def posterior(self, points: Tensor) -> Posterior:
         """The posterior distribution of the scores at points (n x d)."""
 
+    @property
+    def explained(self) -> float:
+        """The share of the variance of the better labels that it forecasts, in (-inf, 1]; 0 where nothing is known."""
+        return 0.0
+
     # --- predicting --------------------------------------------------------------------------------------------------
 
     def gradient(self, points: Tensor, formula: MomentFormula) -> Tensor | None:

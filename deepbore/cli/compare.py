@@ -9,8 +9,8 @@ import numpy as np
 
 from deepbore.cli.run_directory import Run
 from deepbore.component import without_addresses
+from deepbore.data.ledger import Ledger
 from deepbore.data.ranking import best_among
-from deepbore.data.replay import Record
 from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.history_chart import Curves
@@ -53,7 +53,7 @@ def table(groups: Sequence[Curves], direction: Direction) -> str:
     return "\n".join(aligned(rows))
 
 
-def _curve(record: Record) -> np.ndarray:
+def _curve(record: Ledger) -> np.ndarray:
     """The best feasible value after each finished trial of this task, in the user's sign."""
     told = [trial for trial in record.trials if trial.status.is_told and trial.task is None]
     return best_among(told, record.direction, record.budget is not None)

@@ -17,7 +17,7 @@ from deepbore.cli.config import RunCLI, as_model, explained
 from deepbore.cli.inspect import summary
 from deepbore.cli.run_directory import CONFIG, Run
 from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
-from deepbore.data.journal_format import JOURNAL
+from deepbore.data.lines import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
@@ -53,7 +53,7 @@ def run_fit(args: Sequence[str], connect: Callable[[Study, int | None], Evaluato
     study = _loaded(cli) if resumed else _new(cli)
     evaluator = own if connect is None else connect(study, cli.loop.n_trials)
     if resumed and connect is None and _is_done(cli, study):
-        print(summary(study.observations, cli.problem.optimum))
+        print(summary(study.observations.ledger, cli.problem.optimum, n_left=study.observations.n_left))
         print(f"{cli.run} has its {cli.loop.n_trials} trials already; for more, give --loop.n_trials")
         study.close()
         return
@@ -70,7 +70,8 @@ def run_fit(args: Sequence[str], connect: Callable[[Study, int | None], Evaluato
     if not cli.trainer.is_global_zero:
         return
     has_one = not interrupted and study.observations.k == 1  # several objectives have a front
-    print(summary(study.observations, cli.problem.optimum, _recommended(study) if has_one else None))
+    told, recommended = study.observations, _recommended(study) if has_one else None
+    print(summary(told.ledger, cli.problem.optimum, recommended, told.n_left))
     if interrupted:
         print(f"interrupted; go on with: deepbore fit --resume {quote(str(cli.run))}")
         raise KeyboardInterrupt
@@ -226,7 +227,7 @@ def _addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> lis
             together.append(added)
         except DeepBoreError as error:
             raise type(error)(f"{path}: {error}") from None
-        if added.task is not None or not observations.has(added):
+        if added.block.task is not None or not observations.has(added):
             found.append(added)
     return found
 

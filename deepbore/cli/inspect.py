@@ -7,20 +7,19 @@ import argparse
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 from deepbore.cli.run_directory import Run, ago, runs_in
 from deepbore.data.journal import refuse_link, replace_file
-from deepbore.data.ranking import front
-from deepbore.data.trial import Direction, Status, Trial
+from deepbore.data.trial import Status, Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.text import visible
 
 if TYPE_CHECKING:
-    from deepbore.data.replay import Record
+    from deepbore.data.ledger import Ledger
     from deepbore.study import Study
 
 EVERY = 5.0  # seconds between two looks at a run
@@ -142,47 +141,29 @@ def _checked(every: float | None) -> float | None:
 # --- a run in a few lines ---------------------------------------------------------------------------------------------
 
 
-class Told(Protocol):
-    """The source of a summary: `Observations`, or the `Record` of a journal."""
-
-    directions: tuple[Direction, ...]
-
-    @property
-    def status(self) -> Iterable[int]:
-        """Of each trial."""
-
-    @property
-    def best(self) -> Trial | None:
-        """The best feasible trial of a run with one value."""
-
-    @property
-    def n_left(self) -> float:
-        """How many configurations are left; infinite where that is unknown."""
-
-    def trial(self, row: int) -> Trial:
-        """One of them."""
-
-
-def summary(run: Told, optimum: float | None = None, recommended: Trial | None = None) -> str:
+def summary(
+    run: "Ledger", optimum: float | None = None, recommended: Trial | None = None, n_left: float = math.inf
+) -> str:
     """The best of a run, in a few lines.
 
     Args:
-        run: its observations, or its record.
+        run: what it knows.
         optimum: the best possible value; None if it is unknown.
         recommended: `study.recommended`, which is shown unless it is the best trial; None to leave it out.
+        n_left: how many configurations are left; infinite where that is unknown.
     """
-    statuses = [int(code) for code in run.status]
+    statuses = run.status.tolist()
     parts = [f"{len(statuses)} trials"]
     others = (Status.FAILED, Status.PRUNED, Status.PENDING, Status.WITHDRAWN)
     parts += [f"{n} {status}" for status in others if (n := statuses.count(status))]
-    if run.n_left == 0:
+    if n_left == 0:
         parts.append("every configuration of the space")
     counts = ", ".join(parts)
     if len(run.directions) > 1:
-        return "\n".join(_of_several(run, statuses, counts))
+        return "\n".join(_of_several(run, counts))
     best = run.best
     if best is None or best.value is None:
-        return _no_value(run, statuses, counts)
+        return _no_value(run, counts)
     regret = "" if optimum is None else f", {abs(best.value - optimum):.3g} from the optimum"
     lines = [f"best value {best.value:.8g} in trial {best.id} ({counts}{regret})"]
     lines += _configuration(best)
@@ -194,11 +175,10 @@ def summary(run: Told, optimum: float | None = None, recommended: Trial | None =
     return "\n".join(lines)
 
 
-def _of_several(run: Told, statuses: list[int], counts: str) -> list[str]:
-    complete = (run.trial(row) for row, code in enumerate(statuses) if code == Status.COMPLETE)
-    best = front(complete, run.directions)
+def _of_several(run: "Ledger", counts: str) -> list[str]:
+    best = run.front
     if not best:
-        return [_no_value(run, statuses, counts)]
+        return [_no_value(run, counts)]
     some = "" if len(best) <= FRONT else ", of which some are shown"
     lines = [f"{len(best)} trials that no other beats in every value ({counts}){some}"]
     for trial in best[:: math.ceil(len(best) / FRONT)]:
@@ -207,10 +187,9 @@ def _of_several(run: Told, statuses: list[int], counts: str) -> list[str]:
     return lines
 
 
-def _no_value(run: Told, statuses: list[int], counts: str) -> str:
+def _no_value(run: "Ledger", counts: str) -> str:
     """A line without a best trial, and whether constraints are the reason."""
-    own = (run.trial(row) for row, code in enumerate(statuses) if code == Status.COMPLETE)
-    has_one = any(trial.task is None for trial in own)
+    has_one = bool(((run.status == Status.COMPLETE) & (run.tasks == 0)).any())
     return f"no {'feasible ' if has_one else ''}value yet ({counts})"
 
 
@@ -225,7 +204,7 @@ def _row(run: Run, folder: Path) -> list[str]:
         record = run.record
         told = [trial for trial in record.trials if trial.status is not Status.PENDING]
         if record.k > 1:
-            found = f"{len(front(record.trials, record.directions))} on the front"
+            found = f"{len(record.front)} on the front"
         else:
             found = "-" if record.best is None else f"{record.best.value:.6g}"
         n = [str(sum(each.status is status for each in told)) for status in (Status.FAILED, Status.WITHDRAWN)]
@@ -297,7 +276,7 @@ def write_report(run: Run, target: Path, *, quick: bool = False, every: float | 
 
     from deepbore.plots.page.page import report
 
-    def write(shown: "Record | Study", again: float | None) -> None:
+    def write(shown: "Ledger | Study", again: float | None) -> None:
         page = report(shown, title=run.name, facts=facts, configuration=run.configuration, times=times, every=again)
         replace_file(target, page.encode(errors="replace"))  # a reason may hold a file name that is no text
 

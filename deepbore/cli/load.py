@@ -10,8 +10,7 @@ from deepbore.candidates import GreedyBatch
 from deepbore.cli.run_directory import Run, journal_of, plain_data
 from deepbore.component import is_number, make
 from deepbore.data.journal import Journal
-from deepbore.data.journal_format import declaring
-from deepbore.data.replay import Replay
+from deepbore.data.replay import Reading, declaring
 from deepbore.errors import SettingError
 from deepbore.labels import default_labels
 from deepbore.loop.recipe import KINDS, check_described
@@ -41,11 +40,11 @@ def load_run(run: Path) -> Study:
     journal = journal_of(run)
     created = next(Journal(journal).read())  # the first line only: the study reads the rest
     with declaring(journal):
-        state = Replay(created)
-    described = state.header.get("recipe")
+        ledger = Reading(created).ledger
+    described = ledger.header.get("recipe")
     if described is not None:
         check_described(described)
-        return Study.load(journal, **_in_place_of_others(described, len(state.directions)))
+        return Study.load(journal, **_in_place_of_others(described, ledger.k))
     return Study.load(journal, **_parts(Run(run).configuration))
 
 

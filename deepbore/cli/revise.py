@@ -6,32 +6,39 @@ They need no torch, import no module of the user's, and are refused while anothe
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deepbore.cli.inspect import Parser, summary
 from deepbore.cli.run_directory import Run
 from deepbore.data.journal import Journal
-from deepbore.data.journal_format import Event, corrected, withdrawn
 from deepbore.data.outcome import Outcome, corrected_outcome
-from deepbore.data.replay import Replay
+
+if TYPE_CHECKING:
+    from deepbore.data.events import Event
+    from deepbore.data.ledger import Ledger
 
 RUN = "a run directory or a journal"
 
 
 def withdraw(args: Sequence[str]) -> None:
     """`deepbore withdraw RUN ID ...`."""
+    from deepbore.data.events import Withdrawn  # NumPy
+
     parser = Parser("withdraw", "takes trials back, as if they had never been told; they stay in the history")
     parser.add_argument("run", metavar="RUN", help=RUN)
     parser.add_argument("trials", nargs="+", type=int, metavar="ID", help="the number of a trial")
     parser.add_argument("--reason", metavar="TEXT", help="why, for the history")
     given = parser.parse_args(_with_negative_numbers(args))
     rows = sorted(given.trials)
-    _write(Path(given.run), lambda _: withdrawn(rows, given.reason))
+    _write(Path(given.run), lambda _: Withdrawn(rows, given.reason))
     print(f"withdrawn: {', '.join(map(str, rows))}")
     print(summary(Run(Path(given.run)).record))
 
 
 def correct(args: Sequence[str]) -> None:
     """`deepbore correct RUN ID VALUE ...`."""
+    from deepbore.data.events import Corrected, correctable  # NumPy
+
     parser = Parser("correct", "replaces the outcome of a trial; what is not given stays")
     parser.add_argument("run", metavar="RUN", help=RUN)
     parser.add_argument("trial", type=int, metavar="ID", help="the number of the trial")
@@ -41,12 +48,12 @@ def correct(args: Sequence[str]) -> None:
     parser.add_argument("--failed", action="store_true", help="the trial has failed after all")
     given = parser.parse_intermixed_args(_with_negative_numbers(args))
 
-    def event(state: Replay) -> Event:
-        known = state.correctable(given.trial)
+    def event(ledger: "Ledger") -> "Event":
+        known = correctable(ledger, given.trial)
         about = {"constraints": given.constraints, "failed": given.failed, "noise": given.noise}
-        return corrected(given.trial, corrected_outcome(known, given.values or None, **about))
+        return Corrected(given.trial, corrected_outcome(known, given.values or None, **about)).normal(ledger)
 
-    known = _write(Path(given.run), event).former[given.trial][-1]
+    known = _write(Path(given.run), event).notes.former[given.trial][-1]
     print(f"corrected: trial {given.trial}, which was {_shown(known)}")
     print(summary(Run(Path(given.run)).record))
 
@@ -70,24 +77,26 @@ def _shown(outcome: Outcome) -> str:
     return "failed" if outcome.has_failed else ", ".join(f"{value:.8g}" for value in outcome.values)
 
 
-def _write(path: Path, event: Callable[[Replay], Event]) -> Replay:
-    """Writes an event to the journal of a run; the state after it.
+def _write(path: Path, event: "Callable[[Ledger], Event]") -> "Ledger":
+    """Writes an event to the journal of a run; the ledger after it.
 
     Args:
         path: of the run.
-        event: function of the state that returns the event.
+        event: function of the ledger that returns the event.
 
     Raises:
         JournalError: for a missing or damaged journal, or one that another process writes.
         TrialError, ValueTypeError: for an event that does not fit.
     """
+    from deepbore.data.replay import ledger_of  # NumPy
+
     with _closing(Journal(Run(path).journal)) as journal:
-        events = list(journal.read())
-        state = Replay.of(journal.path, events)
-        new = event(state)
-        state.apply(new, len(events) + 1)
-        journal.write(new)
-    return state
+        ledger = ledger_of(journal.path, journal.read())
+        new = event(ledger)
+        effect = new.stage(ledger)
+        journal.write(new.line())
+        effect()
+    return ledger
 
 
 @contextmanager

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deepbore.data.journal import content_of, open_regular, refuse_link
-from deepbore.data.journal_format import JOURNAL, parsed
-from deepbore.data.outcome import Status
-from deepbore.data.replay import Record, read_record
+from deepbore.data.lines import JOURNAL, parsed
 from deepbore.data.running import last_report
 from deepbore.data.times import finished_with, times_path
 from deepbore.errors import JournalError, SettingError
+
+if TYPE_CHECKING:
+    from deepbore.data.ledger import Ledger
 
 RUNS = Path("runs")
 CONFIG = "config.yaml"
@@ -116,8 +117,10 @@ class Run:
         return journal_of(self.path)
 
     @cached_property
-    def record(self) -> Record:
+    def record(self) -> "Ledger":
         """The content of its journal now."""
+        from deepbore.data.replay import read_record  # NumPy
+
         return read_record(self.journal)
 
     def beside(self, name: str) -> Path:
@@ -177,7 +180,7 @@ class Run:
             return "running"
         loop = self.settings.get("loop")
         wanted = loop.get("n_trials", N_TRIALS) if isinstance(loop, dict) else finished_with(times_path(self.journal))
-        done = self.record.n_asked - self.record.status.count(Status.PENDING)
+        done = self.record.n_asked - len(self.record.statistics.pending)
         return "finished" if isinstance(wanted, int) and done >= wanted else "stopped"
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 from deepbore.cli.inspect import Parser
 from deepbore.cli.run_directory import RUNS
 from deepbore.data.journal import Journal, holds_anything
-from deepbore.data.journal_format import JOURNAL
+from deepbore.data.lines import JOURNAL
 from deepbore.errors import JournalInUse, SettingError
 
 STANDBY = 2.0  # seconds between two looks at the lock of a leader

@@ -1,4 +1,4 @@
-"""The state of torch around deepbore: modes of the caller, clean modes for its own work, hooks, quiet imports."""
+"""The state of torch and NumPy around deepbore: the caller's, a clean one for its own work, hooks, quiet imports."""
 
 import sys
 import threading
@@ -8,14 +8,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 import torch
 
 P = ParamSpec("P")
 T = TypeVar("T")
 AUTOCAST = ("cpu", "cuda")
 CPU = torch.device("cpu")
+ERRORS = (("divide", "warn"), ("over", "warn"), ("under", "ignore"), ("invalid", "warn"))  # NumPy's own
 
 # --- modes -----------------------------------------------------------------------------------------------------------
 
@@ -24,8 +26,9 @@ CPU = torch.device("cpu")
 def clean_torch_state() -> Iterator[None]:
     """Gradients on, float32 and the CPU as defaults, no autocast and no inference mode, whatever the caller has set.
 
-    So a proposal is the same inside `torch.inference_mode()`, `torch.autocast(...)` or `torch.device(...)`, and with
-    another default dtype. The caller's state is restored at the end. It also decorates functions.
+    NumPy has its default reactions to floating-point errors. So a proposal is the same inside `torch.inference_mode()`,
+    `torch.autocast(...)`, `torch.device(...)` or `np.errstate(all="raise")`, and with another default dtype. The
+    caller's state is restored at the end. It also decorates functions.
 
     Example:
         >>> with torch.no_grad(), clean_torch_state():
@@ -83,18 +86,21 @@ class Modes:
         gradients: whether gradients are on.
         autocast: for each of `AUTOCAST` whether it is on, and its dtype.
         device: the default device of new tensors.
+        errors: what NumPy does about each kind of floating-point error; the default is NumPy's own.
     """
 
     inference: bool = False
     gradients: bool = True
     autocast: tuple[tuple[bool, torch.dtype | None], ...] = ((False, None),) * len(AUTOCAST)
     device: torch.device = CPU
+    errors: tuple[tuple[str, Any], ...] = ERRORS
 
     @classmethod
     def now(cls) -> "Modes":
         """The modes of this thread."""
         autocast = tuple((torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in AUTOCAST)
-        return cls(torch.is_inference_mode_enabled(), torch.is_grad_enabled(), autocast, default_device())
+        errors = tuple(np.geterr().items())
+        return cls(torch.is_inference_mode_enabled(), torch.is_grad_enabled(), autocast, default_device(), errors)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -104,6 +110,7 @@ class Modes:
             stack.enter_context(torch.set_grad_enabled(self.gradients and not self.inference))
             for kind, (enabled, dtype) in zip(AUTOCAST, self.autocast, strict=True):
                 stack.enter_context(torch.autocast(kind, dtype=dtype, enabled=enabled))
+            stack.enter_context(np.errstate(**dict(self.errors)))
             if default_device() != self.device:  # a device mode slows every call: only where it is needed
                 stack.enter_context(torch.device(self.device))
             yield

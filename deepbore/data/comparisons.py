@@ -1,18 +1,9 @@
-"""`Comparisons`: preferred pairs of trials, and the utilities that explain them (Bradley and Terry). No torch."""
+"""Preferred pairs of trials, and the utilities that explain them (Bradley and Terry). No torch."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-
-from deepbore.data.journal_format import Pair
-from deepbore.data.outcome import check_comparable, check_pair
-from deepbore.data.trial import Status, Trial
-from deepbore.errors import SettingError
-
-if TYPE_CHECKING:
-    from deepbore.data.table import Effect, Table
 
 SCALE = 3.0  # prior standard deviation of a utility: of two things one is mostly clearly better
 STEPS, TOLERANCE, SHORTEST = 100, 1e-10, 1e-9
@@ -158,61 +149,3 @@ def compared_rows(pairs: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndar
     """Rows (m, ascending) that have been compared, and the pairs as numbers among these."""
     rows, numbered = np.unique(np.array(pairs, dtype=np.int64).reshape(-1, 2), return_inverse=True)
     return rows, numbered.reshape(-1, 2)
-
-
-class Comparisons:
-    """The comparisons of a run.
-
-    Args:
-        table: the rows that are compared.
-
-    Attributes:
-        pairs: rows of the preferred trial and of the other one, in the order of telling.
-    """
-
-    def __init__(self, table: "Table"):
-        self.table = table
-        self.pairs: tuple[Pair, ...] = ()
-
-    def checked(self, pairs: Iterable[tuple[int | Trial, int | Trial]]) -> list[Pair]:
-        """Rows of pairs of trials.
-
-        Raises:
-            TrialError: for an unknown trial, one that has failed, one of another run, or one compared with itself.
-            SettingError: for a run of values.
-        """
-        table = self.table
-        if not table.by_preference:
-            raise SettingError("trials are compared in a study of preferences. Make it with Study(preferences=True).")
-        rows = [(table.row_of(better), table.row_of(worse)) for better, worse in pairs]
-        for pair in rows:
-            check_pair(*pair)
-            for row in pair:
-                check_comparable(row, Status(int(table.status[row])))
-        return rows
-
-    def stage(self, new: Sequence[Pair]) -> "Effect":
-        """New pairs, and the utilities of all rows that have been compared, fitted anew."""
-        pairs = (*self.pairs, *new)
-        change_values = self.table.stage_utilities(*compared_utilities(pairs))
-
-        def effect() -> None:
-            change_values()
-            self.pairs = pairs
-
-        return effect
-
-    def stage_without(self, rows: Sequence[int], reason: str | None) -> "Effect":
-        """Withdrawn rows (m): their pairs are dropped, and the utilities of all others fitted anew."""
-        gone = set(rows)
-        pairs = tuple(pair for pair in self.pairs if gone.isdisjoint(pair))
-        alone = {row for pair in self.pairs for row in pair} - {row for pair in pairs for row in pair} - gone
-        withdraw = self.table.stage_withdrawal(rows, reason, sorted(alone))
-
-        def effect() -> None:
-            withdraw()
-            self.pairs = ()
-            if pairs:
-                self.stage(pairs)()
-
-        return effect

@@ -6,22 +6,23 @@ import math
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.data.outcome import check_width, refused_values
-from deepbore.data.table import Effect, Table, as_numbers
-from deepbore.data.trial import Budget, Status, Trial
-from deepbore.errors import MissingPackage, PointError, SettingError, ShapeError, TableError, ValueTypeError
+from deepbore.data.columns import Columns
+from deepbore.data.events import Imported, as_numbers
+from deepbore.data.trial import Status, Trial
+from deepbore.errors import MissingPackage, PointError, TableError
 from deepbore.space import SearchSpace
 from deepbore.space.parameters import Parameter
 from deepbore.space.parameters.base import NOTHING, number
 from deepbore.space.parameters.choice import is_missing
+from deepbore.space.parameters.scale import without_gradients
 from deepbore.space.structure import free_name
 from deepbore.validation import one_of
 
@@ -39,38 +40,15 @@ class ImportedResults:
 
     Attributes:
         points: n x d, those that the configurations encode to when they are read from a journal.
-        values: n x k; NaN where a trial has failed.
-        constraints: n x c, NaN in rows that have none; None if no row has any.
-        budgets: n, NaN where there is none; None if no row has any.
-        task: name of the earlier task; None for this run's own.
-        noise: n standard deviations, NaN where there is none; None if no row has any.
+        block: what came with them.
     """
 
     points: Tensor
-    values: np.ndarray
-    constraints: np.ndarray | None = None
-    budgets: np.ndarray | None = None
-    task: str | None = None
-    noise: np.ndarray | None = None
+    block: Imported
 
     @classmethod
-    def read(
-        cls,
-        space: SearchSpace,
-        k: int,
-        columns: Mapping[str, Any],
-        values: Any,
-        constraints: Any = None,
-        budgets: Any = None,
-        task: str | None = None,
-        noise: Any = None,
-        *,
-        is_exact: bool = False,
-    ) -> "ImportedResults":
+    def read(cls, space: SearchSpace, k: int, columns: Mapping[str, Any], values: Any, **about: Any) -> Self:
         """The arguments of `Observations.add`, checked.
-
-        Args:
-            is_exact: whether the native values come from a journal, and so decode to themselves.
 
         Raises:
             PointError: for configurations outside the space.
@@ -84,126 +62,38 @@ class ImportedResults:
             )
         if getattr(columns, "ndim", 2) == 1:
             columns = dict(columns.items())  # a row of a DataFrame, which iterates over its values
+        given = {name: without_gradients(each) for name, each in {"values": values, **about}.items()}
         if _is_one(columns) or _has_lists_for_choices(columns, space):
             points = space.encode([dict(columns)])
-            values, constraints = [values], None if constraints is None else [constraints]
+            rows = {name: [given[name]] for name in ("values", "constraints") if given.get(name) is not None}
+            given |= {"values": [given["values"]], **rows}
         else:
             points = space.encode_columns(columns)
-        if task is not None and not (isinstance(task, str) and task):
-            raise ValueTypeError(f"a task is named by a text that is not empty, but got {task!r:.100}.")
-        n = len(points)
-        graded = _matrix(values, n, "values", k)
-        bounded = None if constraints is None else _matrix(constraints, n, "constraints")
-        points = points if is_exact else _canonical(space, points)
-        return cls(points, _failed(graded, bounded), _or_none(bounded), _budgets(budgets, n), task, _noise(noise, n, k))
+        block = Imported.read(len(points), k, **given)
+        return cls(_canonical(space, points), block)
 
     def __len__(self) -> int:
         return len(self.points)
 
-    @property
-    def failed(self) -> np.ndarray:
-        """Which of them have no value (n booleans)."""
-        missing: np.ndarray = np.isnan(self.values[:, 0])
-        return missing
-
-    @property
-    def kind(self) -> tuple[str | None, int, bool, bool]:
-        """A key that is equal for results that may be joined: the task, c, and whether there are budgets, and noise."""
-        return self.task, self.width, self.budgets is not None, self.noise is not None
-
-    @property
-    def width(self) -> int:
-        """c, the number of constraints; 0 where there are none."""
-        return 0 if self.constraints is None else self.constraints.shape[1]
-
-    def on_rungs(self, budget: Budget) -> "ImportedResults":
-        """The same results, each with the budget of a rung: the highest where none is given.
-
-        Raises:
-            SettingError: for another budget, or results of an earlier task.
-        """
-        if self.task is not None:
-            raise SettingError(
-                f"earlier tasks do not combine with budgets, but got task={self.task!r}. Leave one of them out."
-            )
-        given = np.full(len(self), np.nan) if self.budgets is None else self.budgets
-        full = np.where(np.isnan(given), budget.top, given)
-        exact = {each: float(budget.rungs[budget.rung_of(each)]) for each in np.unique(full).tolist()}
-        return replace(self, budgets=np.array([exact[each] for each in full.tolist()]))
-
-    def checked(self, table: Table) -> "ImportedResults":
-        """The results as a table takes them, with exact budgets.
-
-        Raises:
-            ValueTypeError: for another number of constraints than before, or a run of preferences.
-            SettingError: for a budget that is no rung, or a task beside budgets.
-        """
-        results = self if table.budget is None else self.on_rungs(table.budget)
-        check_width(results.width, 0, table.constraints.shape[1])
-        if table.by_preference:
-            raise refused_values("earlier results were added")
-        return results
-
-    def stage(self, table: Table) -> Effect:
-        """The results as new rows of a table; see `checked`."""
-        values, names = self.values * table.signs, table.statistics.after_importing(self.failed, self.task).task_names
-        return table.stage_rows(
-            self.points,
-            table.statistics.after_importing(self.failed, self.task),
-            status=torch.from_numpy(np.where(self.failed, int(Status.FAILED), int(Status.COMPLETE))),
-            task=0 if self.task is None else 1 + names.index(self.task),
-            budgets=math.nan if self.budgets is None else torch.from_numpy(self.budgets),
-            values=torch.from_numpy(values),
-            constraints=None if self.constraints is None else torch.from_numpy(self.constraints),
-            noise=None if self.noise is None else torch.from_numpy(self.noise),
-            imported=True,
-        )
-
-    def stand_in(self, table: Table) -> bool:
+    def stand_in(self, columns: Columns) -> bool:
         """Whether rows of this run have these configurations and values, one after the other."""
-        points, values = self.points.to(table.points.device), self.values * table.signs
-        starts = (table.points == points[:1]).all(-1).nonzero().squeeze(-1).tolist() if len(self) else []
-        blocks = (slice(start, start + len(self)) for start in starts if start + len(self) <= len(table))
+        ledger, points, values = columns.ledger, self.points.numpy(), self.block.values * columns.ledger.signs
+        known = columns.points.cpu().numpy()
+        starts = np.flatnonzero((known == points[:1]).all(-1)).tolist() if len(self) else []
+        blocks = (slice(start, start + len(self)) for start in starts if start + len(self) <= len(ledger))
         return any(
-            torch.equal(table.points[rows], points)
-            and np.array_equal(table.values[rows].cpu().numpy(), values, equal_nan=True)
-            and not bool(table.tasks[rows].any())
+            np.array_equal(known[rows], points)
+            and np.array_equal(ledger.values[rows], values, equal_nan=True)
+            and not ledger.tasks[rows].any()
             for rows in blocks
         )
 
-    @classmethod
-    def joined(cls, several: "Sequence[ImportedResults]") -> "ImportedResults":
-        """Results of one kind, one after the other."""
-        first = several[0]
-        if len(several) == 1:
-            return first
-        return cls(
-            torch.cat([each.points for each in several]),
-            np.concatenate([each.values for each in several]),
-            None if first.constraints is None else np.concatenate([each.constraints for each in several]),
-            None if first.budgets is None else np.concatenate([each.budgets for each in several]),
-            first.task,
-            None if first.noise is None else np.concatenate([each.noise for each in several]),
-        )
-
-    # --- events ------------------------------------------------------------------------------------------------------
-
-    def events(self, space: SearchSpace) -> Iterator[dict[str, Any]]:
-        """Events of up to 10 000 rows each; "left" says how many rows are still to come."""
-        block = min(BLOCK, max(1, CELLS // len(space)))
-        for start in range(0, len(self), block):
-            rows = slice(start, start + block)
-            event = {
-                "event": "added",
-                "left": max(0, len(self) - start - block),
-                "task": self.task,
-                "columns": space.decode_columns(self.points[rows]),
-                "values": _plain(self.values[rows].squeeze(-1) if self.values.shape[1] == 1 else self.values[rows]),
-                "constraints": None if self.constraints is None else _plain(self.constraints[rows]),
-                "budgets": None if self.budgets is None else _plain(self.budgets[rows]),
-                "noise": None if self.noise is None else _plain(self.noise[rows]),
-            }
-            yield {name: each for name, each in event.items() if each is not None}
+    def events(self, space: SearchSpace) -> Iterator[Imported]:
+        """Events of up to 10 000 rows each, which say how many rows are still to come."""
+        size = min(BLOCK, max(1, CELLS // len(space)))
+        for start in range(0, len(self), size):
+            rows = slice(start, start + size)
+            yield self.block.take(rows, space.decode_columns(self.points[rows]))
 
 
 def _is_one(columns: Mapping[str, Any]) -> bool:
@@ -233,70 +123,6 @@ def _canonical(space: SearchSpace, points: Tensor) -> Tensor:
     """Points encoded from their own native values, so that they equal bit by bit those read from a journal."""
     blocks = [space.encode_columns(space.decode_columns(block)) for block in points.split(BLOCK)]
     return torch.cat(blocks) if blocks else points
-
-
-def _plain(array: np.ndarray) -> Any:
-    """Nested lists with None for NaN."""
-    missing = np.isnan(array)
-    if not missing.any():
-        return array.tolist()
-    plain = array.astype(object)
-    plain[missing] = None
-    return plain.tolist()
-
-
-def _matrix(given: Any, n: int, what: str, width: int | None = None) -> np.ndarray:
-    """n rows of numbers, so many in each; a vector is one column."""
-    array = as_numbers(given, what)
-    matrix = array[:, None] if array.ndim == 1 else array
-    if matrix.ndim != 2 or len(matrix) != n or matrix.shape[1] != (width or matrix.shape[1]):
-        wanted = "one value" if width == 1 else f"{width or 'c >= 1'} {what}"
-        raise ShapeError(f"each row needs {wanted}, but got {n} rows and {what} of shape {array.shape}.")
-    return matrix
-
-
-def _failed(values: np.ndarray, constraints: np.ndarray | None) -> np.ndarray:
-    """The values, NaN in rows where one is missing, or where some constraints are finite and some are not."""
-    complete = np.isfinite(values).all(-1)
-    if constraints is not None:
-        complete &= np.isfinite(constraints).all(-1) | np.isnan(constraints).all(-1)
-    return np.where(complete[:, None], values, np.nan)
-
-
-def _or_none(constraints: np.ndarray | None) -> np.ndarray | None:
-    if constraints is None or not constraints.shape[1]:
-        return None
-    return np.where(np.isfinite(constraints).all(-1)[:, None], constraints, np.nan)
-
-
-def _budgets(budgets: Any, n: int) -> np.ndarray | None:
-    """One for each row, or one for all."""
-    array = _one_each(budgets, n, "budget")
-    if array is not None and np.isinf(array).any():
-        raise ValueTypeError("budgets must be finite numbers, but got an infinite one. Leave it out if there is none.")
-    return array
-
-
-def _noise(noise: Any, n: int, k: int) -> np.ndarray | None:
-    """One for each row, or one for all; None if there is none at all."""
-    array = _one_each(noise, n, "noise")
-    if array is None or np.isnan(array).all():
-        return None
-    if k > 1:
-        raise ValueTypeError(f"a noise belongs to one value, but each row has {k}. Leave it out.")
-    if np.isinf(array).any() or (array < 0).any():
-        raise ValueTypeError("a noise is a standard deviation, finite and >= 0. Leave it out where it is unknown.")
-    return array
-
-
-def _one_each(given: Any, n: int, what: str) -> np.ndarray | None:
-    """n numbers, or one for all rows; None for None."""
-    if given is None:
-        return None
-    array = as_numbers(given, what)
-    if array.shape not in ((), (n,)):
-        raise ShapeError(f"each row needs one {what}, but got {n} rows and {what} of shape {array.shape}.")
-    return np.full(n, array) if array.ndim == 0 else array
 
 
 # --- rows outside the space ------------------------------------------------------------------------------------------
@@ -356,7 +182,7 @@ def _inside(space: SearchSpace, columns: Mapping[str, list[Any]], rows: range) -
 
 # --- CSV files and data frames ---------------------------------------------------------------------------------------
 
-Columns = dict[str, list[Any]]
+NativeColumns = dict[str, list[Any]]
 VALUE = "value"  # the column that `Study.to_frame` writes values to, unless a parameter is named so
 OURS = ("budget", "noise", "task")  # columns that `Study.to_frame` writes, beside those of constraints
 NOT_TOLD = tuple(map(str, (Status.PENDING, Status.WITHDRAWN, Status.PRUNED)))  # statuses of rows that are not read
@@ -379,7 +205,7 @@ def value_columns(k: int, names: Sequence[str], parameters: Sequence[str], value
 class EarlierResults:
     """n results of one task, as `Study.add` takes them: its arguments, by name."""
 
-    columns: Columns
+    columns: NativeColumns
     values: list[Any]
     constraints: list[list[float]] | None
     budgets: list[float] | None
@@ -481,7 +307,7 @@ def read_csv(
     return results
 
 
-def _refuse_forbidden(space: SearchSpace, table: "_TextTable", columns: Columns) -> None:
+def _refuse_forbidden(space: SearchSpace, table: "_TextTable", columns: NativeColumns) -> None:
     """Raises TableError for the first row that a constraint forbids."""
     try:
         space.encode_columns(columns)
@@ -660,7 +486,7 @@ def differing_budgets(budgets: np.ndarray) -> str | None:
     return f"results of several budgets ({listed}), but the study has none, so cheap ones would count as full ones."
 
 
-def as_frame(table: Table, objectives: Sequence[str] = ()) -> "pd.DataFrame":
+def as_frame(table: Columns, objectives: Sequence[str] = ()) -> "pd.DataFrame":
     """One row a trial, with id, parameters, value and status.
 
     Values have the names of the objectives; several without names are called value_0, value_1, ... Where some trial has

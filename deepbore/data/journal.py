@@ -19,13 +19,13 @@ from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
-from deepbore.data.journal_format import VERSION, Event, checksum, left, parsed, written
+from deepbore.data.lines import VERSION, Line, checksum, left, parsed, written
 from deepbore.errors import JournalError, JournalInUse
 
 __all__ = [
     "VERSION",
-    "Event",
     "Journal",
+    "Line",
     "WriteAheadLog",
     "content_of",
     "holds_anything",
@@ -177,7 +177,7 @@ def holds_anything(path: Path) -> bool:
     return not (_CREATED.startswith(first) or (first.startswith(_CREATED) and not first.endswith(b"\n")))
 
 
-def events_in(path: Path, found: JournalScan) -> Iterator[Event]:
+def events_in(path: Path, found: JournalScan) -> Iterator[Line]:
     """The events in the whole lines.
 
     Raises:
@@ -201,7 +201,7 @@ def _scan(path: Path, file: BinaryIO) -> JournalScan:
     status = os.fstat(file.fileno())
     found = _begun(path, next(_lines(path, file), b""), identity(status))
     file.seek(0)
-    position, crc = 0, 0
+    position, crc, whole = 0, 0, (0, 0)
     for number, line in enumerate(_lines(path, file), 1):
         if not line.endswith(b"\n"):
             _check_torn(path, number, line, crc, found.version)
@@ -209,10 +209,10 @@ def _scan(path: Path, file: BinaryIO) -> JournalScan:
         crc = _checked(path, number, line, crc, found.version)
         position += len(line)
         if not left(line):  # what was added at once counts when all of it is there
-            found = replace(found, size=position, crc=crc)
+            whole = position, crc
         if position >= status.st_size:  # another may be writing the next line just now
             break
-    found = replace(found, torn=max(0, status.st_size - found.size))
+    found = replace(found, size=whole[0], crc=whole[1], torn=max(0, status.st_size - whole[0]))
     if found.torn:
         file.seek(found.size)
         log.warning("the end of %s is torn, as by a crash, and is passed over: %.80r", path, file.read(80))
@@ -266,7 +266,7 @@ def _check_torn(path: Path, number: int, line: bytes, crc: int, version: int) ->
         raise JournalError(f"line {number} of {path} is damaged: it ends in {line[-1:]!r}.")
 
 
-def _event(path: Path, number: int, line: bytes) -> Event:
+def _event(path: Path, number: int, line: bytes) -> Line:
     event = parsed(line)
     if event is None:
         raise JournalError(f"line {number} of {path} must be a JSON object with an event, but is {line[:80]!r}.")
@@ -281,7 +281,7 @@ class Journal:
 
     The first line is the event "created", with the version of the format, the id of the run and what the writer adds
     (the space, the directions, ...); then come "asked", "told", "failed", "preferred", "added", "enqueued",
-    "annotated", "fixed", "withdrawn" and "corrected". Each line has a checksum (see `deepbore.data.journal_format`). A
+    "annotated", "fixed", "withdrawn" and "corrected". Each line has a checksum (see `deepbore.data.lines`). A
     journal of version 0.1 has none, and is continued without.
 
     There is one writer at a time: the first event takes a lock (a file beside the journal: run.jsonl.lock), which
@@ -317,7 +317,7 @@ class Journal:
         )
 
     @classmethod
-    def begin(cls, path: str | os.PathLike[str], header: Event) -> "Journal":
+    def begin(cls, path: str | os.PathLike[str], header: Line) -> "Journal":
         """A new journal, its first line written.
 
         Args:
@@ -346,11 +346,11 @@ class Journal:
         """Bytes that are written for good; None before the first `open` or `read`."""
         return None if self._known is None else self._known.size
 
-    def write(self, event: Event) -> None:
+    def write(self, event: Line) -> None:
         """Appends one event."""
         self.write_all([event])
 
-    def write_all(self, events: Iterable[Event]) -> None:
+    def write_all(self, events: Iterable[Line]) -> None:
         """Appends several events with one fsync: all of them, or none if that fails or is interrupted.
 
         Raises:
@@ -457,7 +457,7 @@ class Journal:
         if self.path.is_dir():
             raise JournalError(f"a journal is a file, but {self.path} is a directory. Name a file in it.")
 
-    def _create(self, created: Event) -> None:
+    def _create(self, created: Line) -> None:
         try:
             self.path.touch()
             self._file = self.path.open("rb+", buffering=0)
@@ -475,7 +475,7 @@ class Journal:
             with contextlib.suppress(OSError):
                 os.truncate(self.path, 0)
 
-    def _append(self, events: Iterable[Event], started: list[bytes]) -> None:
+    def _append(self, events: Iterable[Line], started: list[bytes]) -> None:
         known, file = self._known, self._file
         assert known is not None and file is not None  # it is open  # noqa: PT018
         if self._is_dirty:  # an interrupt has come upon the clearing up
@@ -493,9 +493,7 @@ class Journal:
             self._is_dirty = False
             raise
 
-    def _written(
-        self, file: BinaryIO, events: Iterable[Event], known: JournalScan, started: list[bytes]
-    ) -> JournalScan:
+    def _written(self, file: BinaryIO, events: Iterable[Line], known: JournalScan, started: list[bytes]) -> JournalScan:
         """Writes events after the whole lines; what is known of the file then."""
         size, crc = known.size, known.crc
         file.seek(size)
@@ -536,7 +534,7 @@ class Journal:
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
-    def read(self) -> Iterator[Event]:
+    def read(self) -> Iterator[Line]:
         """The events, oldest first; before the first one is given, all lines have been checked.
 
         What a crash has left at the end, half a line or some of many rows that were added at once, is passed over with
@@ -587,7 +585,7 @@ class WriteAheadLog:
         self.journal = journal
         self._pending: tuple[Callable[[], None], int | None] | None = None  # an effect, and where the journal ended
 
-    def commit(self, events: Iterable[Event], effect: Callable[[], None]) -> None:
+    def commit(self, events: Iterable[Line], effect: Callable[[], None]) -> None:
         """Writes events to the journal, then changes memory; an interrupt leaves both or none.
 
         Args:

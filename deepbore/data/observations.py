@@ -1,21 +1,36 @@
 """`Observations`: every configuration asked for or reported so far, with its outcome."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, Generic, Self, SupportsFloat, TypeVar, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.data.comparisons import Comparisons
+from deepbore.data.centres import Centres
+from deepbore.data.columns import Columns
+from deepbore.data.events import (
+    Annotated,
+    Asked,
+    Corrected,
+    Enqueued,
+    Event,
+    Fixed,
+    Preferred,
+    Reported,
+    Told,
+    Withdrawn,
+    as_numbers,
+    correctable,
+    require_comparing,
+    staged_rows,
+)
 from deepbore.data.imported import ImportedResults, differing_budgets
-from deepbore.data.journal import Event, Journal, WriteAheadLog
-from deepbore.data.journal_format import Pair, annotated, asked, corrected, fixed, preferred, reported, told, withdrawn
+from deepbore.data.journal import Journal, WriteAheadLog
+from deepbore.data.ledger import Effect, Ledger, Pair
 from deepbore.data.outcome import (
     Outcome,
     as_attributes,
@@ -23,24 +38,16 @@ from deepbore.data.outcome import (
     as_outcome,
     as_reports,
     by_objective,
-    check_correctable,
-    check_corrected,
-    check_counts,
-    check_told,
-    check_withdrawable,
     corrected_outcome,
     told_twice,
-    with_own_budget,
 )
 from deepbore.data.pruned import likely_values
-from deepbore.data.ranking import Ranking, in_order
+from deepbore.data.ranking import Ranking
 from deepbore.data.replicates import AveragedValues, Replicates
 from deepbore.data.reports import Reports
 from deepbore.data.suspicion import Suspicion, suspicion
-from deepbore.data.table import Effect, Table, as_numbers
 from deepbore.data.times import append_lines, span_line, times_path
 from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions, checked_names
-from deepbore.errors import TrialError, ValueTypeError
 from deepbore.space import SearchSpace
 
 __all__ = ["Direction", "Observations", "Status", "Trial"]
@@ -90,11 +97,12 @@ class Observations:
         objectives: names of the values, k; empty where they have none.
 
     Attributes:
-        table: the rows as columns (`deepbore.data.table.Table`). Its columns and counts are attributes here, too.
+        ledger: what was asked and told (`deepbore.data.ledger.Ledger`). Its counts are attributes here, too.
+        columns: the rows as tensors (`deepbore.data.columns.Columns`). These are attributes here, too.
         ranking: what is best among the rows; found when asked for (`deepbore.data.ranking.Ranking`).
+        centres: rows to search around (`deepbore.data.centres.Centres`).
         replicates: means over the evaluations of each configuration (`deepbore.data.replicates.Replicates`).
-        comparisons: preferred pairs (`deepbore.data.comparisons.Comparisons`).
-        write_ahead_log: the journal, written before the table changes (`deepbore.data.journal.WriteAheadLog`).
+        write_ahead_log: the journal, written before the ledger changes (`deepbore.data.journal.WriteAheadLog`).
         n_asked: how many rows were reserved, told since or not.
         n_failed: how many trials have failed.
         n_complete: how many trials have a value.
@@ -120,47 +128,47 @@ class Observations:
         ({'x': 0.5}, 3.0, [[-1.0], [-3.0]])
     """
 
-    space = _From[SearchSpace]("table")
-    directions = _From[tuple[Direction, ...]]("table")
-    budget = _From[Budget | None]("table")
-    by_preference = _From[bool]("table")
-    k = _From[int]("table")
-    points = _From[Tensor]("table")
-    values = _From[Tensor]("table")
-    user_values = _From[Tensor]("table")
-    constraints = _From[Tensor]("table")
-    budgets = _From[Tensor]("table")
-    tasks = _From[Tensor]("table")
-    noise = _From[Tensor | None]("table")
-    first_rows = _From[Tensor]("table")
-    status = _From[Tensor]("table")
-    feasible = _From[Tensor]("table")
-    pending = _From[Tensor]("table")
-    finished_rows = _From[Tensor]("table")
-    pending_rows = _From[Tensor]("table")
-    own_rows = _From[Tensor]("table")
-    revision = _From[int]("table")
-    reports = _From[Reports]("table")
-    has_repeats = _From[bool]("table")
-    n_left = _From[float]("table")
-    resumed = _From[Mapping[int, int]]("table")
-    to_user = _From[Callable[..., Any]]("table")
-    unseen = _From[Callable[[Tensor], list[bool]]]("table")
-    trials = _From[Callable[..., list[Trial]]]("table")
-    row_of = _From[Callable[[int | Trial], int]]("table")
-    n_asked = _From[int]("table.statistics")
-    n_failed = _From[int]("table.statistics")
-    n_complete = _From[int]("table.statistics")
-    n_pruned = _From[int]("table.statistics")
-    n_withdrawn = _From[int]("table.statistics")
-    n_earlier = _From[int]("table.statistics")
-    task_names = _From[tuple[str, ...]]("table.statistics")
-    n_beaten = _From[int]("table.statistics")
-    n_since_best = _From[int]("ranking")
-    best_rows = _From[Callable[[int], Tensor]]("ranking")
-    best_first = _From[Callable[[Tensor], Tensor]]("ranking")
+    space = _From[SearchSpace]("columns")
+    directions = _From[tuple[Direction, ...]]("ledger")
+    budget = _From[Budget | None]("ledger")
+    by_preference = _From[bool]("ledger")
+    k = _From[int]("ledger")
+    points = _From[Tensor]("columns")
+    values = _From[Tensor]("columns")
+    user_values = _From[Tensor]("columns")
+    constraints = _From[Tensor]("columns")
+    budgets = _From[Tensor]("columns")
+    tasks = _From[Tensor]("columns")
+    noise = _From[Tensor | None]("columns")
+    first_rows = _From[Tensor]("columns")
+    status = _From[Tensor]("columns")
+    feasible = _From[Tensor]("columns")
+    pending = _From[Tensor]("columns")
+    finished_rows = _From[Tensor]("columns")
+    pending_rows = _From[Tensor]("columns")
+    own_rows = _From[Tensor]("columns")
+    revision = _From[int]("ledger")
+    reports = _From[Reports]("ledger")
+    has_repeats = _From[bool]("columns")
+    n_left = _From[float]("columns")
+    resumed = _From[Mapping[int, int]]("ledger.notes")
+    to_user = _From[Callable[..., Any]]("columns")
+    unseen = _From[Callable[[Tensor], list[bool]]]("columns")
+    trials = _From[Callable[..., list[Trial]]]("columns")
+    row_of = _From[Callable[[int | Trial], int]]("columns")
+    n_asked = _From[int]("ledger")
+    n_failed = _From[int]("ledger.statistics")
+    n_complete = _From[int]("ledger.statistics")
+    n_pruned = _From[int]("ledger.statistics")
+    n_withdrawn = _From[int]("ledger.statistics")
+    n_earlier = _From[int]("ledger.statistics")
+    task_names = _From[tuple[str, ...]]("ledger")
+    n_beaten = _From[int]("ledger")
+    n_since_best = _From[int]("ledger.ranking")
+    best_rows = _From[Callable[[int], Tensor]]("centres")
+    best_first = _From[Callable[[Tensor], Tensor]]("centres")
+    ranking = _From[Ranking]("ledger")
     sorted_values = _From[np.ndarray]("replicates")
-    commit = _From[Callable[[Iterable[Event], Callable[[], None]], None]]("write_ahead_log")
     complete_pending_write = _From[Callable[[], None]]("write_ahead_log")
 
     def __init__(
@@ -174,17 +182,30 @@ class Observations:
     ):
         self.objectives = checked_names(objectives, directions)
         self.write_ahead_log = WriteAheadLog(journal)
-        self._hold(Table(space, checked_directions(directions, by_preference), budget, by_preference))
+        self._hold(Columns(space, Ledger(checked_directions(directions, by_preference), budget, by_preference)))
 
-    def _hold(self, table: Table, sorted_values: np.ndarray | None = None) -> None:
-        self.table, self.ranking = table, Ranking(table)
-        self.replicates, self.comparisons = Replicates(table, sorted_values), Comparisons(table)
+    def _hold(self, columns: Columns, sorted_values: np.ndarray | None = None) -> None:
+        self.columns, self.ledger, self.centres = columns, columns.ledger, Centres(columns)
+        self.replicates = Replicates(columns, sorted_values)
         self._suspicion: tuple[tuple[object, ...], Suspicion] | None = None  # cached, with its key
         self._believed: tuple[tuple[object, ...], Self] | None = None
 
+    @classmethod
+    def of(cls, space: SearchSpace, ledger: Ledger) -> Self:
+        """The observations of a ledger that a journal has filled, not yet connected to it.
+
+        Raises:
+            PointError: for a configuration outside the space.
+        """
+        objectives = ledger.header.get("objectives", ())
+        found = cls(space, ledger.directions, None, ledger.budget, ledger.by_preference, objectives)
+        found._hold(Columns.of(space, ledger))
+        found.columns.space = space.with_fixed(ledger.fixed) if ledger.fixed else space
+        return found
+
     def __len__(self) -> int:
         """n, pending and failed rows included."""
-        return len(self.table)
+        return len(self.ledger)
 
     # --- what is read ------------------------------------------------------------------------------------------------
 
@@ -205,12 +226,12 @@ class Observations:
     @property
     def n_distinct(self) -> int:
         """How many distinct configurations stand in the rows of this run, without withdrawn ones."""
-        return len(self.table.first_with)
+        return len(self.columns.first_with)
 
     @property
     def preferences(self) -> tuple[Pair, ...]:
         """The comparisons in the order of telling: rows of the preferred trial and of the other one."""
-        return self.comparisons.pairs
+        return tuple(self.ledger.pairs)
 
     @property
     def best(self) -> Trial | None:
@@ -228,7 +249,17 @@ class Observations:
 
         They stand in the order of the first value, best first; of trials with equal values there is the first.
         """
-        return list(in_order(self.trials(self.ranking.front_rows().tolist()), self.directions).values())
+        return self.trials([trial.id for trial in self.ledger.front])
+
+    @property
+    def front_rows(self) -> Tensor:
+        """Rows of this run that no other beats: of the feasible ones, or of all complete ones while none is."""
+        return torch.from_numpy(self.ranking.front_rows).to(self.columns.device)
+
+    @property
+    def may_be_best(self) -> Tensor:
+        """Which rows are feasible ones of this run, at the largest budget that has any (n booleans)."""
+        return torch.from_numpy(self.ranking.may_be_best).to(self.columns.device)
 
     @property
     def averaged(self) -> AveragedValues:
@@ -241,12 +272,12 @@ class Observations:
         Raises:
             TrialError: if there is no such row.
         """
-        (trial,) = self.trials([self.table.checked(row)])
+        (trial,) = self.trials([self.ledger.checked(row)])
         return trial
 
     def attributes_of(self, row: int) -> Mapping[str, Any]:
         """What else the outcome of a row has brought, by name."""
-        return self.table.attributes.get(row, {})
+        return self.ledger.notes.attributes.get(row, {})
 
     def latest(self, row: int) -> int:
         """The row that continues a trial last; its own, if none does."""
@@ -266,15 +297,14 @@ class Observations:
         if task:
             return self.part(((self.tasks == task) & (self.status != Status.WITHDRAWN)).nonzero().squeeze(-1))
         rows = self.own_rows
-        table = self.table.take(rows, self.table.first_with, n_asked=self.n_asked)
-        return self._of(table, rows, self.sorted_values)
+        return self._of(self.columns.take(rows, self.columns.first_with, n_asked=self.n_asked), self.sorted_values)
 
     @property
     def suspicion(self) -> Suspicion:
         """The trials of this run whose values others contradict; see `deepbore.data.suspicion`."""
-        key = self.table.revision, len(self.table.finished)
+        key = self.revision, len(self.ledger.finished)
         if self._suspicion is None or self._suspicion[0] != key:
-            self._suspicion = key, suspicion(self._with_likely_values(self.table))
+            self._suspicion = key, suspicion(self._with_likely_values(self.columns))
         return self._suspicion[1]
 
     @property
@@ -287,17 +317,17 @@ class Observations:
         suspicious = self.suspicion.rows
         if not suspicious and not self.n_pruned:
             return self
-        table = self.table
-        key = table.revision, len(table.finished), len(table), table.points.device, table.space
+        columns = self.columns
+        key = self.revision, len(self.ledger.finished), len(self), columns.device, columns.space
         if self._believed is None or self._believed[0] != key:
-            table = self._with_likely_values(table.with_failures(suspicious) if suspicious else table)
-            self._believed = key, self._of(table, torch.arange(len(table)))
+            columns = self._with_likely_values(columns.with_failures(suspicious) if suspicious else columns)
+            self._believed = key, self._of(columns)
         return self._believed[1]
 
-    def _with_likely_values(self, table: Table) -> Table:
-        """A table with the values that pruned trials would likely have had; see `deepbore.data.pruned`."""
-        likely = likely_values(table) if self.n_pruned else {}
-        return table.with_values(likely) if likely else table
+    def _with_likely_values(self, columns: Columns) -> Columns:
+        """The rows with the values that pruned trials would likely have had; see `deepbore.data.pruned`."""
+        likely = likely_values(columns) if self.n_pruned else {}
+        return columns.with_values(likely) if likely else columns
 
     def part(self, rows: Tensor, n_beaten: int = 0) -> "Observations":
         """Some rows as observations that know of no others: to label or to look at, not to change.
@@ -306,25 +336,36 @@ class Observations:
             rows: numbers of m rows, ascending, all of this run or all of one earlier task, none withdrawn.
             n_beaten: how many trials that are not among them thresholds count as equal to the worst value.
         """
-        return self._of(self.table.take(rows, n_beaten=n_beaten), rows)
+        return self._of(self.columns.take(rows, n_beaten=n_beaten))
 
-    def _of(self, table: Table, rows: Tensor, sorted_values: np.ndarray | None = None) -> Self:
-        """Observations of a part of the table, with the comparisons of its rows."""
-        part, pairs = copy(self), self.comparisons.pairs
-        part._hold(table, sorted_values)
-        if pairs:
-            place = {row: place for place, row in enumerate(rows.tolist())}
-            among = (pair for pair in pairs if place.keys() >= set(pair))
-            part.comparisons.pairs = tuple((place[better], place[worse]) for better, worse in among)
+    def _of(self, columns: Columns, sorted_values: np.ndarray | None = None) -> Self:
+        """Observations of these rows."""
+        part = copy(self)
+        part._hold(columns, sorted_values)
         return part
 
     # --- what changes them -------------------------------------------------------------------------------------------
 
+    def enter(self, events: Iterable[Event], effect: Effect, *beside: Effect) -> None:
+        """Writes events to the journal, then changes memory; an interrupt leaves both or none.
+
+        Args:
+            events: what has happened.
+            effect: what that changes in the ledger, made last.
+            beside: what changes with it: assignments that may be done twice.
+        """
+
+        def all_of_it() -> None:
+            for each in (*beside, effect):
+                each()
+
+        self.write_ahead_log.commit((event.line() for event in events), all_of_it)
+
     def reserve(
         self,
         points: Tensor,
-        budget: SupportsFloat | Sequence[SupportsFloat | None] | None = None,
-        resume_from: Sequence[int | None] | None = None,
+        budget: SupportsFloat | Sequence[SupportsFloat] | None = None,
+        resume_from: Sequence[int] | None = None,
         effect: Effect | None = None,
     ) -> list[int]:
         """Appends pending rows (q x d) and returns their numbers.
@@ -333,7 +374,7 @@ class Observations:
             points: q x d.
             budget: what each of them may spend, one for all or q of them; None for the lowest rung, or where there are
                 no budgets.
-            resume_from: rows of the same configurations that the points continue, q; None for what begins anew.
+            resume_from: rows of the same configurations that the points continue, q; None if they begin anew.
             effect: what changes with them: assignments that may be done twice.
 
         Raises:
@@ -342,39 +383,20 @@ class Observations:
         """
         self.complete_pending_write()
         params = self.space.decode(points)
-        points = self.space.encode(params)
         new = range(len(self), len(self) + len(points))
-        spent = self._to_spend(budget, len(points))
-        earlier = zip(new, resume_from or (), strict=False)
-        resumed = {row: self._resumable(row, before) for row, before in earlier if before is not None}
-        append = self.table.stage_rows(
-            points,
-            self.table.statistics.after_asking(np.arange(new.start, new.stop)),
-            status=Status.PENDING,
-            budgets=torch.tensor([math.nan if each is None else each for each in spent], dtype=torch.float64),
-            resumed=resumed,
-        )
-
-        def both() -> None:
-            if effect is not None:
-                effect()
-            append()
-
-        rows = zip(new, params, spent, strict=True)
-        plain = ((row, self.space.plain(each), spends) for row, each, spends in rows)
-        self.commit((asked(row, each, spends, resumed.get(row)) for row, each, spends in plain), both)
+        earlier: Sequence[int | None] = resume_from or [None] * len(points)
+        rows = zip(new, params, self._to_spend(budget, len(points)), earlier, strict=True)
+        asked = [Asked(row, self.space.plain(each), spends, before) for row, each, spends, before in rows]
+        append, place = staged_rows(self.ledger, asked), self.columns.stage_rows(self.space.encode(params))
+        self.enter(asked, append, place, *([] if effect is None else [effect]))
         return list(new)
 
-    def _to_spend(self, budget: SupportsFloat | Sequence[SupportsFloat | None] | None, q: int) -> list[float | None]:
+    def _to_spend(self, budget: SupportsFloat | Sequence[SupportsFloat] | None, q: int) -> list[float | None]:
         """The budget of each of q rows: a rung, where there are rungs; None where none is given."""
-        rungs, lowest = self.budget, None if self.budget is None else self.budget.low
-        each = budget if isinstance(budget, Sequence) else [budget] * q
-        given = [lowest if one is None else as_budget(one) for one in each]
-        return [one if one is None or rungs is None else rungs.rungs[rungs.rung_of(one)] for one in given]
-
-    def _resumable(self, row: int, before: int) -> int:
-        """The earlier row that a new one continues; it may be as new."""
-        return before if len(self) <= before < row else self.table.checked(before)
+        if budget is None:
+            return [None if self.budget is None else self.budget.low] * q
+        each = [as_budget(one) for one in (budget if isinstance(budget, Sequence) else [budget] * q)]
+        return [one if self.budget is None else self.budget.rungs[self.budget.rung_of(one)] for one in each]
 
     def tell(
         self,
@@ -397,10 +419,8 @@ class Observations:
             ValueTypeError: for a value that is no number, or not as many values or constraints as there must be.
         """
         self.complete_pending_write()
-        row, given = self.tellable(row, outcome, failed=failed, reason=reason)
-        if row in self.reports.live and not given.reports:
-            given = replace(given, reports=self.reports.of(row))
-        self.commit([told(row, given)], self.table.stage_outcome(row, given))
+        event = Told(*self.tellable(row, outcome, failed=failed, reason=reason))
+        self.enter([event], event.stage(self.ledger))
 
     def report(self, row: int | Trial, reports: Mapping[float, float]) -> None:
         """Keeps values of a pending trial by step; what it has reported from the first of these steps on goes.
@@ -411,19 +431,12 @@ class Observations:
                 objectives.
         """
         self.complete_pending_write()
-        row, given = self.row_of(row), as_reports(reports)
-        if self.status[row] != Status.PENDING:
-            raise TrialError(
-                f"a running trial reports, but trial {row} is {self.trial(row).status}. Ask for another trial."
-            )
-        if self.k > 1 or self.by_preference:
-            what = "preferences" if self.by_preference else f"{self.k} objectives"
-            raise ValueTypeError(f"what is reported belongs to one objective, but the study has {what}. Leave it out.")
-        self.commit([reported(row, given)], lambda: self.reports.add(row, given))
+        event = Reported(self.row_of(row), as_reports(reports))
+        self.enter([event], event.stage(self.ledger))
 
     def note_times(self, row: int, began: float, ended: float) -> None:
         """Keeps when the evaluation of a row began and ended, in seconds since 1970, in a file beside the journal."""
-        self.table.times[row] = span = round(began, 3), round(max(began, ended), 3)  # clocks are set back
+        self.ledger.notes.times[row] = span = round(began, 3), round(max(began, ended), 3)  # clocks are set back
         if self.journal is not None:
             append_lines(times_path(self.journal.path), [span_line(row, span)])
 
@@ -443,15 +456,12 @@ class Observations:
     ) -> tuple[int, Outcome]:
         """The row and its outcome as they are told; raises errors as `tell` does, and changes nothing."""
         row = self.row_of(row)
-        if self.status[row] != Status.PENDING:
+        if self.ledger.status[row] != Status.PENDING:
             raise told_twice(self.trial(row))
         given = Outcome.failure(reason) if failed else by_objective(as_outcome(outcome), self.objectives)
         if given.has_failed:
             given = replace(given, reason=reason or given.reason)
-        check_counts(given, self.k, self.constraints.shape[1])
-        if self.by_preference:
-            check_told(row, given)
-        return row, with_own_budget(self.budget, row, float(self.budgets[row]), given)
+        return row, Told(row, given).normal(self.ledger).outcome
 
     def withdraw(self, trials: int | Trial | Iterable[int | Trial], reason: str | None = None) -> None:
         """Takes trials back: they stay in the history, and count nowhere. All of them, or none.
@@ -467,13 +477,10 @@ class Observations:
         self.complete_pending_write()
         several = [trials] if isinstance(trials, Trial) or not isinstance(trials, Iterable) else trials
         reason = Outcome.failure(reason).reason
-        rows = sorted(self.row_of(each) for each in several)
-        if twice := [row for row, after in pairwise(rows) if row == after]:
-            raise TrialError(f"a trial is withdrawn once, but trial {twice[0]} was named twice. Name it once.")
-        for trial in self.trials(rows):
-            check_withdrawable(trial)
-        if rows:
-            self.commit([withdrawn(rows, reason)], self.comparisons.stage_without(rows, reason))
+        event = Withdrawn(sorted(self.row_of(each) for each in several), reason)
+        if event.rows:
+            effect = event.stage(self.ledger)
+            self.enter([event], effect, self.columns.stage_withdrawal(event.rows))
 
     def correct(
         self,
@@ -491,17 +498,14 @@ class Observations:
             ValueTypeError: for what is no such number, or nothing at all, or in a run of preferences.
         """
         self.complete_pending_write()
-        row = self.row_of(row)
-        check_correctable(self.trial(row), self.by_preference)
-        known = self.table.outcomes([row])[row]
+        known = correctable(self.ledger, row := self.row_of(row))
         if isinstance(value, Mapping):
             value = by_objective(as_outcome(value), self.objectives).values
         elif isinstance(value, Outcome):
             value = by_objective(value, self.objectives)
         given = corrected_outcome(known, value, constraints=constraints, failed=failed, noise=noise)
-        check_corrected(known, given, self.k, self.table.width_without(self.table.no_rows.new_tensor([row])))
-        given = with_own_budget(self.budget, row, float(self.budgets[row]), given)
-        self.commit([corrected(row, given)], self.table.stage_correction(row, given))
+        event = Corrected(row, given).normal(self.ledger)
+        self.enter([event], event.stage(self.ledger))
 
     def prefer(self, pairs: Iterable[tuple[int | Trial, int | Trial]]) -> None:
         """Takes in comparisons, the preferred trial of each first; contradictory ones, too.
@@ -514,9 +518,12 @@ class Observations:
             SettingError: for a run of values.
         """
         self.complete_pending_write()
-        rows = self.comparisons.checked(pairs)
-        if rows:
-            self.commit(map(preferred, rows), self.comparisons.stage(rows))
+        require_comparing(self.ledger)
+        events = [Preferred(self.row_of(better), self.row_of(worse)) for better, worse in pairs]
+        for event in events:
+            event.check(self.ledger)
+        if events:
+            self.enter(events, self.ledger.stage_pairs([event.pair for event in events]))
 
     def add(
         self,
@@ -555,7 +562,8 @@ class Observations:
             >>> observations.tasks.tolist(), observations.n_failed, observations.best.value
             ([0, 1, 1], 1, 2.0)
         """
-        self.append(ImportedResults.read(self.space, self.k, columns, values, constraints, budgets, task, noise))
+        about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
+        self.append(ImportedResults.read(self.space, self.k, columns, values, **about))
 
     def append(self, results: ImportedResults) -> None:
         """Appends results that `ImportedResults.read` has checked."""
@@ -563,15 +571,19 @@ class Observations:
             return
         self.complete_pending_write()
         results = self.appendable(results)
-        self.commit(results.events(self.space), results.stage(self.table))
+        place = self.columns.stage_rows(results.points, results.block.task is not None)
+        effect = results.block.stage(self.ledger)
+        self.enter(results.events(self.space), effect, place)
 
     def appendable(self, results: ImportedResults) -> ImportedResults:
         """Earlier results with exact budgets; raises errors as `add` does, and changes nothing."""
-        return results.checked(self.table)
+        block = results.block.on_rungs(self.budget)
+        block.check(self.ledger)
+        return replace(results, block=block)
 
     def has(self, results: ImportedResults) -> bool:
         """Whether rows of this run have the configurations and values of earlier results, one after the other."""
-        return results.stand_in(self.table)
+        return results.stand_in(self.columns)
 
     def annotate(self, row: int | Trial, attributes: Mapping[str, Any]) -> None:
         """Adds attributes to a row, whatever its status; they replace those of the same names.
@@ -581,11 +593,9 @@ class Observations:
             ValueTypeError: for anything but plain JSON data by name.
         """
         self.complete_pending_write()
-        row = self.row_of(row)
-        noted = as_attributes(attributes)
-        together = {**self.attributes_of(row), **noted}
-        if noted:
-            self.commit([annotated(row, noted)], lambda: self.table.attributes.update({row: together}))
+        event = Annotated(self.row_of(row), as_attributes(attributes))
+        if event.attributes:
+            self.enter([event], event.stage(self.ledger))
 
     def fix(self, params: Mapping[str, Any]) -> None:
         """Fixes parameters in later proposals; replaces earlier fixes. See `SearchSpace.with_fixed`."""
@@ -593,24 +603,30 @@ class Observations:
         space = self.space.with_fixed(params)
 
         def effect() -> None:
-            self.table.space = space
+            self.columns.space = space
 
-        self.commit([fixed(space.plain(space.fixed))], effect)
+        event = Fixed(space.plain(space.fixed))
+        self.enter([event], event.stage(self.ledger), effect)
+
+    def enqueue(self, params: Mapping[str, Any], effect: Effect) -> None:
+        """Keeps a configuration, or a part of one, in plain values, that is queued; and what changes with it."""
+        event = Enqueued(params)
+        self.enter([event], event.stage(self.ledger), effect)
 
     @contextmanager
     def holding(self, space: SearchSpace) -> Iterator[None]:
         """Within, these observations are of this space, which differs in what is fixed alone."""
-        former = self.table.space
-        self.table.space = space
+        former = self.columns.space
+        self.columns.space = space
         try:
             yield
         finally:
-            self.table.space = former
+            self.columns.space = former
 
     def to(self, device: torch.device | str) -> "Observations":
         """Moves the columns to a device, for good."""
         self.complete_pending_write()
-        self.table.to(device)
+        self.columns.to(device)
         return self
 
 

@@ -34,6 +34,8 @@ __all__ = [
     "check_withdrawable",
     "corrected_outcome",
     "refused_values",
+    "report_columns",
+    "reports_of",
     "told_twice",
     "width_of",
     "with_former",
@@ -273,6 +275,25 @@ def as_reports(reports: Any) -> dict[float, float]:
         raise ValueTypeError(f"reports must be values by step, as in {{1: 0.5, 2: 0.4}}, but got {_shown(reports)}.")
     found = {as_step(step): as_number(value, "a reported value") for step, value in reports.items()}
     return {step: value if math.isfinite(value) else math.nan for step, value in sorted(found.items())}
+
+
+def reports_of(columns: Mapping[str, Any]) -> dict[float, float]:
+    """Reported values by step, from two columns; null stands for what is not finite.
+
+    Raises:
+        LookupError, TypeError, ValueError: for anything else.
+    """
+    values = [math.nan if value is None else value for value in columns["values"]]
+    reports = as_reports(dict(zip(columns["steps"], values, strict=True)))
+    if list(reports) != columns["steps"]:
+        raise ValueError(f"steps must ascend, but are {columns['steps']!r:.100}.")
+    return reports
+
+
+def report_columns(reports: Mapping[float, float]) -> dict[str, list[Any]]:
+    """Reported values as two columns; null stands for what is not finite."""
+    values = [value if math.isfinite(value) else None for value in reports.values()]
+    return {"steps": list(reports), "values": values}
 
 
 def _none(_constant: str) -> None:

@@ -8,13 +8,13 @@ import numpy as np
 from deepbore.data.trial import Status
 
 if TYPE_CHECKING:
+    from deepbore.data.columns import Columns
     from deepbore.data.reports import Curve
-    from deepbore.data.table import Table
 
 CONSIDERED = 1000  # trials, the newest ones, that a pruned one is compared with: the cost does not grow with n
 
 
-def likely_values(table: "Table") -> dict[int, float]:
+def likely_values(table: "Columns") -> dict[int, float]:
     """The value, to minimise, that each pruned trial of this run would likely have had; of those where that is known.
 
     A trial that was pruned at step s with y_s is compared with those that got as far and have a value. In the end it
@@ -31,7 +31,7 @@ def likely_values(table: "Table") -> dict[int, float]:
     if table.k > 1 or not (pruned := np.flatnonzero(status == Status.PRUNED)).size:
         return {}
     values = table.values[:, 0].cpu().numpy().copy()
-    curves = {row: curve for row, curve in table.reports.counted() if len(curve)}
+    curves = {row: curve for row, curve in table.ledger.reports.counted() if len(curve)}
     found: dict[int, float] = {}
     for budget in [None] if table.budget is None else np.unique(budgets[pruned]).tolist():
         of_it = [row for row in curves if budget is None or budgets[row] == budget]

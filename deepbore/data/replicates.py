@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.data.table import Table, regrouped
+from deepbore.data.columns import Columns, regrouped
 from deepbore.data.trial import Status
 
 MOST = 100.0  # evaluations of usual noise that a row is worth: none drowns all others
@@ -39,10 +39,11 @@ class Replicates:
         sorted_values: those of the table, where they are known.
     """
 
-    def __init__(self, table: Table, sorted_values: np.ndarray | None = None):
+    def __init__(self, table: Columns, sorted_values: np.ndarray | None = None):
         self.table = table
-        empty = np.empty(0) if sorted_values is None else sorted_values
-        self._sorted = (table.revision, 0 if sorted_values is None else len(table.finished), empty)
+        self._sorted = (-1, 0, np.empty(0))  # revision, entries of `finished`, and the values after these
+        if sorted_values is not None:
+            self._sorted = (table.ledger.revision, len(table.ledger.finished), sorted_values)
         self._known: _Averages | None = None
 
     @property
@@ -50,16 +51,16 @@ class Replicates:
         """First values to minimise of this run's complete rows, ascending."""
         revision, entries, values = self._sorted
         table = self.table
-        if revision != table.revision:
+        if revision != table.ledger.revision:
             values, new = np.empty(0), torch.arange(len(table), device=table.points.device)
-        elif entries == len(table.finished):
+        elif entries == len(table.ledger.finished):
             return values
         else:
             new = table.told_since(entries)
         told = new[table.has_value[new] & (table.tasks[new] == 0)]
         joining = np.sort(table.values[told, 0].cpu().numpy())
         values = np.insert(values, np.searchsorted(values, joining), joining) if len(values) else joining
-        self._sorted = (table.revision, len(table.finished), values)
+        self._sorted = (table.ledger.revision, len(table.ledger.finished), values)
         return values
 
     def average(self) -> AveragedValues:
@@ -86,7 +87,7 @@ class Replicates:
 
     def _of_all_rows(self) -> AveragedValues:
         table = self.table
-        values, worth, n_beaten = table.values[:, 0], _worth(table.noise, table.tasks), table.statistics.n_beaten
+        values, worth, n_beaten = table.values[:, 0], _worth(table.noise, table.tasks), table.ledger.n_beaten
         if not table.has_repeats:
             ranked = self.sorted_values if worth is None else _trusted(table, values, worth)
             return AveragedValues(values, _with_beaten(ranked, n_beaten), None if worth is None else worth.float())
@@ -130,19 +131,19 @@ class _Averages:
         return AveragedValues(self.values, self.ranked, self.worth)
 
     @classmethod
-    def of_all(cls, found: AveragedValues, table: Table) -> "_Averages | None":
+    def of_all(cls, found: AveragedValues, table: Columns) -> "_Averages | None":
         """Averages of all rows; None where new configurations may change them, or without replicates."""
         if found.worth is None or not _are_plain(table):
             return None
         waiting, first = table.pending_rows, table.first_rows
         with_them = torch.isin(first, first[waiting])
         is_alone = int(with_them.sum()) == len(waiting)
-        return cls(found.values, found.ranked, found.worth, waiting, table.revision) if is_alone else None
+        return cls(found.values, found.ranked, found.worth, waiting, table.ledger.revision) if is_alone else None
 
-    def joined(self, table: Table) -> "_Averages | None":
+    def joined(self, table: Columns) -> "_Averages | None":
         """With the rows since then; None where one of them has a configuration that was there."""
         device = table.points.device
-        if not _are_plain(table) or device != self.waiting.device or table.revision != self.revision:
+        if not _are_plain(table) or device != self.waiting.device or table.ledger.revision != self.revision:
             return None
         new = torch.cat([self.waiting, torch.arange(len(self.values), len(table), device=device)])
         if bool((table.first_rows[new] != new).any()):
@@ -159,10 +160,12 @@ class _Averages:
         )
 
 
-def _are_plain(table: Table) -> bool:
+def _are_plain(table: Columns) -> bool:
     """Whether values, and what rows are worth, come from nothing but the outcomes of their own configurations."""
     counts = table.statistics
-    return table.noise is None and not (table.by_preference or counts.task_names or counts.n_beaten or counts.n_pruned)
+    return table.noise is None and not (
+        table.by_preference or table.ledger.task_names or table.ledger.n_beaten or counts.n_pruned
+    )
 
 
 def _is_last(rows: Tensor, group: Tensor) -> Tensor:
@@ -178,7 +181,7 @@ def _means(values: Tensor, weight: Tensor, group: Tensor) -> tuple[Tensor, Tenso
     return least + torch.zeros_like(total).index_add(0, group, weight * (values - least[group])) / total, total
 
 
-def _trusted(table: Table, values: Tensor, worth: Tensor) -> np.ndarray:
+def _trusted(table: Columns, values: Tensor, worth: Tensor) -> np.ndarray:
     """The values of this run whose configurations are worth an evaluation (n, and n), ascending; all, if none is."""
     told = table.has_value & (table.tasks == 0) & (worth > 0)
     trusted = told & (worth >= 1)
@@ -224,7 +227,7 @@ def _worth(noise: Tensor | None, tasks: Tensor) -> Tensor | None:
     return (usual / noise).square().nan_to_num(nan=1.0).clamp(1 / MOST, MOST)
 
 
-def _groups(table: Table) -> Tensor:
+def _groups(table: Columns) -> Tensor:
     """The first row with the same configuration and budget as each (n): results of other budgets are no replicates."""
     budgets = table.budgets
     if budgets.isnan().all():

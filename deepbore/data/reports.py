@@ -22,6 +22,31 @@ def as_step(step: Any) -> int | float:
     return plain_number(step)
 
 
+class Stages:
+    """Steps of one trial as they go on: a step that does not rise begins a new stage behind the last step.
+
+    Folds, several trainings, and several validations of an epoch give the same steps again, and steps may count down.
+    What is kept rises, so that trials are compared at the same progress: epochs 1, 2, 3 of a second fold are 4, 5, 6.
+
+    Example:
+        >>> stages = Stages()
+        >>> [stages.place(step) for step in (1, 2, 3, 1, 2, 3)]
+        [1, 2, 3, 4, 5, 6]
+    """
+
+    def __init__(self) -> None:
+        self._given: float = -1
+        self._kept: float = -1
+        self._behind: float = 0
+
+    def place(self, step: float) -> float:
+        """The step that is kept for a given one: the next whole number where a stage begins."""
+        if step <= self._given:
+            self._behind = math.floor(self._kept) + 1 - step
+        self._given, self._kept = step, step + self._behind
+        return self._kept
+
+
 class Curve:
     """The reported values of one trial, by ascending steps, to minimise; infinite where a value is not finite.
 

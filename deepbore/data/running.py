@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from deepbore.data.journal_format import report_columns, reports_of
+from deepbore.data.outcome import report_columns, reports_of
 from deepbore.data.times import append_lines, lines_of
 
 EVERY = 2.0  # seconds between two writes of a trial

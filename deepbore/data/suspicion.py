@@ -22,7 +22,7 @@ from deepbore.data.trial import Status
 from deepbore.space.features import Coordinates
 
 if TYPE_CHECKING:
-    from deepbore.data.table import Table
+    from deepbore.data.columns import Columns
 
 FEWEST = 9  # values that one is compared with
 CONSIDERED = 1000  # best rows, and newest rows, that are considered: the cost does not grow with n
@@ -72,7 +72,7 @@ class Suspicion:
         return sorted({*self.too_good, *self.too_bad})
 
 
-def suspicion(table: "Table") -> Suspicion:
+def suspicion(table: "Columns") -> Suspicion:
     """The suspicious values of a run, by each objective, and among the trials of each budget; none of preferences.
 
     None in a space with a library, where single hits are what is looked for, and no trial beside one can confirm it.
@@ -98,7 +98,7 @@ def suspicion(table: "Table") -> Suspicion:
     )
 
 
-def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _groups(table: "Columns") -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Numbers of rows of this run with a value (m, ascending) that are compared with each other, and their values (m).
 
     Utilities are not compared: they are no outcomes.
@@ -112,7 +112,7 @@ def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
             yield rows.cpu().numpy(), table.values[rows, column].cpu().numpy()
 
 
-def _considered(table: "Table", budget: float | None, column: int) -> Tensor:
+def _considered(table: "Columns", budget: float | None, column: int) -> Tensor:
     """Of the rows that are compared all of few; of many the first ones, the best and the newest: their numbers."""
     n, most = len(table), 2 * CONSIDERED
 
@@ -125,7 +125,7 @@ def _considered(table: "Table", budget: float | None, column: int) -> Tensor:
         return compared(slice(None)).nonzero().squeeze(-1)
     first = compared(slice(most)).nonzero().squeeze(-1)[:FIRST]
     newest = n - most + compared(slice(n - most, n)).nonzero().squeeze(-1)[-CONSIDERED:]
-    if budget is not None or table.statistics.task_names or table.statistics.n_withdrawn:
+    if budget is not None or table.ledger.task_names or table.statistics.n_withdrawn:
         best = table.least(table.values[:, column].masked_fill(~compared(slice(None)), math.inf), CONSIDERED)
     else:
         best = table.least_values(column, CONSIDERED)  # NaN where nothing was told

@@ -192,12 +192,11 @@ class ParallelEvaluator(Evaluator):
 
     def _connected(self, trial: Trial) -> Trial:
         """The trial with the address of the judge in place of the judge, if it runs in another process."""
-        reporter = trial.reporter
-        judge = reporter.judge if isinstance(reporter, Reporting) else None
-        if not isinstance(reporter, Reporting) or judge is None or self._reach == "process":
+        reporting = Reporting.of(trial)
+        if reporting is None or reporting.judge is None or self._reach == "process":
             return trial
-        self._server = self._server or JudgeServer(judge, is_local=self._reach == "machine")
-        return replace(trial, reporter=Reporting(self._server.address, reporter.send))
+        self._server = self._server or JudgeServer(reporting.judge, is_local=self._reach == "machine")
+        return replace(trial, reporter=Reporting(self._server.address, reporting.send))
 
     def _raise_if_over(self) -> None:
         """Raises the error that ends the run, once running attempts are done; an interrupt does not wait for them."""

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import warnings
 from collections.abc import Callable
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from deepbore.errors import MissingPackage, SpaceError
-from deepbore.space import Categorical, Condition, Integer, Ordinal, Parameter, Real, SearchSpace
+from deepbore.space import Categorical, Condition, Integer, Normal, Ordinal, Parameter, Real, SearchSpace
 from deepbore.space.conditions import COMPARISON, spans_of
 from deepbore.space.constraints import Constraint
 from deepbore.space.parameters.base import UNSET
+from deepbore.space.parameters.priors import UNIFORM
 
 try:
     import ConfigSpace as cs
@@ -58,6 +60,9 @@ def _require() -> None:
 def from_configspace(space: "cs.ConfigurationSpace") -> SearchSpace:
     """The same space for deepbore: ranges, logs, choices, conditions, forbidden clauses, and the default configuration.
 
+    Normal distributions and weights of choices are priors here. A default is one, too, unless it is the one that
+    ConfigSpace gives where none is given.
+
     Configurations are equal in both: `dict(configuration)` of ConfigSpace can be enqueued, and `trial.params` is
     accepted by `ConfigSpace.Configuration(space, values=...)`.
 
@@ -65,8 +70,8 @@ def from_configspace(space: "cs.ConfigurationSpace") -> SearchSpace:
         space: a `ConfigurationSpace` of ConfigSpace 1.0 or later.
 
     Raises:
-        SpaceError: naming it, for what has no counterpart: constants, normal and beta distributions, weights of
-            choices, alternatives ("or") of conditions on several parents.
+        SpaceError: naming it, for what has no counterpart: constants, beta distributions, normal ones whose mean is
+            outside their bounds, alternatives ("or") of conditions on several parents.
 
     Example::
 
@@ -83,22 +88,46 @@ def from_configspace(space: "cs.ConfigurationSpace") -> SearchSpace:
 
 
 def _parameter(theirs: "Hyperparameter", when: list[Condition] | None) -> Parameter:
-    about: dict[str, Any] = {"when": when or None, "default": theirs.default_value}
+    about: dict[str, Any] = {"when": when or None, "default": theirs.default_value, "prior": _prior(theirs)}
     try:
-        if isinstance(theirs, cs.UniformFloatHyperparameter):
+        if isinstance(theirs, (cs.UniformFloatHyperparameter, cs.NormalFloatHyperparameter)):
             return Real(theirs.lower, theirs.upper, log=theirs.log, **about)
-        if isinstance(theirs, cs.UniformIntegerHyperparameter):
+        if isinstance(theirs, (cs.UniformIntegerHyperparameter, cs.NormalIntegerHyperparameter)):
             return Integer(theirs.lower, theirs.upper, log=theirs.log, **about)
         if isinstance(theirs, cs.OrdinalHyperparameter):
             return Ordinal(list(theirs.sequence), **about)
         if isinstance(theirs, cs.CategoricalHyperparameter):
-            if theirs.weights is not None and len(set(theirs.weights)) > 1:
-                raise SpaceError("its choices have weights, which deepbore has not: leave them out")
             return Categorical(list(theirs.choices), **about)
     except SpaceError as error:
         raise SpaceError(f"{theirs.name!r} has no counterpart in deepbore: {error}") from None
-    hint = "leave it out, and let the objective set it" if isinstance(theirs, cs.Constant) else "give a uniform one"
+    way_out = "give a uniform or a normal one"
+    hint = "leave it out, and let the objective set it" if isinstance(theirs, cs.Constant) else way_out
     raise SpaceError(f"{theirs.name!r}, a {type(theirs).__name__}, has no counterpart in deepbore: {hint}.")
+
+
+def _prior(theirs: "Hyperparameter") -> Normal | list[float] | str | None:
+    """What a distribution says of the best value; None for no more than a default that was given."""
+    if isinstance(theirs, (cs.NormalFloatHyperparameter, cs.NormalIntegerHyperparameter)):
+        shift = (
+            theirs.lower if theirs.log else 0.0
+        )  # in ConfigSpace the deviation of the logarithm is log(lower + sigma)
+        spread = theirs.sigma + shift
+        return Normal(theirs.mu, max(spread, 1 / spread) if theirs.log else spread)
+    weights = getattr(theirs, "weights", None)
+    if weights is not None and len(set(weights)) > 1:
+        return [float(each) for each in weights]
+    return UNIFORM if _has_own_default(theirs) else None
+
+
+def _has_own_default(theirs: "Hyperparameter") -> bool:
+    """Whether the default is the one that ConfigSpace gives where none is given."""
+    if isinstance(theirs, (cs.UniformFloatHyperparameter, cs.UniformIntegerHyperparameter)):
+        given = type(theirs)("_", theirs.lower, theirs.upper, log=theirs.log)
+    elif isinstance(theirs, (cs.OrdinalHyperparameter, cs.CategoricalHyperparameter)):
+        given = type(theirs)("_", getattr(theirs, "sequence", getattr(theirs, "choices", ())))
+    else:
+        return False
+    return bool(given.default_value == theirs.default_value)
 
 
 def _parts(condition: "ConditionLike") -> list[Any]:
@@ -170,7 +199,8 @@ def _word(parameter: "Hyperparameter") -> str:
 def to_configspace(space: SearchSpace) -> "cs.ConfigurationSpace":
     """The same space for ConfigSpace; choices that are objects have their names in it.
 
-    Numbers with a step become ordinals of their values, as ConfigSpace has no steps.
+    Numbers with a step become ordinals of their values, as ConfigSpace has no steps. Priors of numbers and of
+    categories are kept; those of ordinals are left out with a warning.
 
     Raises:
         SpaceError: naming it, for what has no counterpart: fixed parameters, functions as constraints, expressions that
@@ -193,16 +223,35 @@ def to_configspace(space: SearchSpace) -> "cs.ConfigurationSpace":
 
 def _hyperparameter(name: str, parameter: Parameter) -> "Hyperparameter":
     default = None if parameter.default is UNSET else parameter.plain(parameter.default)
-    scale, levels = parameter.scale, parameter.levels
+    scale, prior = parameter.scale, None if parameter.prior == UNIFORM else parameter.prior
+    is_stepped = getattr(parameter, "step", None) is not None
+    if prior is not None and parameter.is_ordered and (scale is None or is_stepped):
+        warnings.warn(f"ordinals of ConfigSpace have no weights: the prior of {name!r} is left out.", stacklevel=4)
     if scale is None:
         names = _values(name, parameter)
         kind = cs.OrdinalHyperparameter if parameter.is_ordered else cs.CategoricalHyperparameter
-        return kind(name, names) if parameter.default is UNSET else kind(name, names, default_value=default)
-    if getattr(parameter, "step", None) is not None:
+        about = {} if parameter.default is UNSET else {"default_value": default}
+        about |= {} if prior is None or parameter.is_ordered else {"weights": list(prior)}
+        return kind(name, names, **about)
+    if is_stepped:
         values = _values(name, parameter)
         return cs.OrdinalHyperparameter(name, values, default_value=values[0] if default is None else default)
-    kind = cs.UniformFloatHyperparameter if levels is None else cs.UniformIntegerHyperparameter
-    return kind(name, scale.low, scale.high, default_value=default, log=scale.log)
+    return _number(name, parameter, default, prior)
+
+
+def _number(name: str, parameter: Parameter, default: Any, prior: Normal | None) -> "Hyperparameter":
+    scale, is_real = parameter.scale, parameter.levels is None
+    assert scale is not None
+    about: dict[str, Any] = {"lower": scale.low, "upper": scale.high, "default_value": default, "log": scale.log}
+    if prior is None:
+        return (cs.UniformFloatHyperparameter if is_real else cs.UniformIntegerHyperparameter)(name, **about)
+    sigma = prior.spread - (scale.low if scale.log else 0.0)
+    if sigma <= 0:  # the deviation of the logarithm is log(lower + sigma) there
+        raise SpaceError(
+            f"the prior of {name!r} has no counterpart in ConfigSpace, for a range far above 1. Leave it out."
+        )
+    kind = cs.NormalFloatHyperparameter if is_real else cs.NormalIntegerHyperparameter
+    return kind(name, mu=prior.centre, sigma=sigma, **about)
 
 
 def _values(name: str, parameter: Parameter) -> list[Any]:

@@ -1,6 +1,6 @@
 """`Sweep`: the sweeper of Hydra's `hydra/sweeper: deepbore`; the plugin class is in hydra_plugins/."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,8 @@ class Sweep:
         max_failures: ends a sweep whose jobs have failed so many times and never succeeded; None for never.
         journal: file of the run, with its overrides in a multirun.yaml beside it; None for journal.jsonl in the folder
             of the sweep.
+        priors: what is believed of the best values, by the names of the parameters: {centre: ..., spread: ...}, or
+            weights by the texts of choices.
         parts: classifier, acquisition, candidates, labels of `Study`; None for the default.
 
     Raises:
@@ -66,10 +68,12 @@ class Sweep:
         n_initial: int | None,
         max_failures: int | None,
         journal: str | None,
+        priors: Mapping[str, Any] | None = None,
         **parts: Any,
     ):
         whole(1, n_trials=n_trials, batch_size=batch_size)
         self.sweeper, self.n_trials, self.batch_size, self.max_failures = sweeper, n_trials, batch_size, max_failures
+        self.priors = OmegaConf.to_container(OmegaConf.create(dict(priors or {})))
         self.folder = Path(sweeper.config.hydra.sweep.dir)
         self.journal = self.folder / JOURNAL if journal is None else Path(journal)
         self.config = self.folder / CONFIG if journal is None else Path(f"{journal}.{CONFIG}")  # of this run
@@ -82,7 +86,7 @@ class Sweep:
             arguments: the overrides, some of which sweep.
         """
         parser = OverridesParser.create(config_loader=self.sweeper.hydra_context.config_loader)
-        plan = Plan.of(parser.parse_overrides(list(arguments)))
+        plan = Plan.of(parser.parse_overrides(list(arguments))).with_priors(self.priors)
         if holds_run(self.journal):
             self._check_fixed(plan, parser)
         study = Study(plan.space, journal=self.journal, if_exists="load", **self.study_settings)
@@ -213,6 +217,28 @@ class Plan:
                 "Give one, such as 'lr=tag(log, interval(1e-5, 1e-1))' or 'model=small,large'."
             )
         return cls(SearchSpace(space), [each for each in read.values() if not isinstance(each, Parameter)])
+
+    def with_priors(self, priors: Mapping[str, Any]) -> "Plan":
+        """The same plan with what is believed of the best values.
+
+        Args:
+            priors: by the names of parameters, with or without + before them; see `Real` and `Categorical`.
+
+        Raises:
+            SettingError: for a name that is not swept, or what no prior can be made from.
+        """
+        names = {key.lstrip("+"): key for key in self.space.names}
+        parameters = dict(self.space.parameters)
+        for name, prior in priors.items():
+            key = names.get(str(name).lstrip("+"))
+            if key is None:
+                raise SettingError(f"priors are of what is swept, {sorted(names)}, but got {name!r}.")
+            texts = {str(each): one for each, one in prior.items()} if isinstance(prior, Mapping) else prior
+            try:
+                parameters[key] = replace(parameters[key], prior=texts)  # type: ignore[type-var]
+            except SpaceError as error:
+                raise SettingError(f"the prior of {name!r}: {error}") from None
+        return replace(self, space=SearchSpace(parameters))
 
     def overrides(self, params: Params) -> list[str]:
         """The overrides of the job of a configuration."""

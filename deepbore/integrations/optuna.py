@@ -3,6 +3,7 @@
 import math
 import secrets
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -21,6 +22,7 @@ from deepbore.errors import DeepBoreError, MissingPackage, PointError, SettingEr
 from deepbore.labels.threshold import Gamma, checked_gamma
 from deepbore.loop.state import as_seed
 from deepbore.space import Categorical, Condition, Integer, Parameter, Params, Real, SearchSpace
+from deepbore.space.parameters.priors import UNIFORM
 from deepbore.study import Study
 from deepbore.validation import whole
 
@@ -229,7 +231,7 @@ def same_parameter(name: str, distribution: BaseDistribution, when: Sequence[Con
 def to_distributions(space: SearchSpace) -> Distributions:
     """Optuna's distributions of a space, by name, as for `create_trial` and `study.ask(fixed_distributions)`.
 
-    Choices that are objects have their names in them.
+    Choices that are objects have their names in them. Distributions have no priors: these are left out with a warning.
 
     Raises:
         SpaceError: naming it, for what Optuna's distributions can't say: conditions, constraints, fixed parameters and
@@ -241,6 +243,12 @@ def to_distributions(space: SearchSpace) -> Distributions:
         raise SpaceError(
             f"Optuna's distributions have no conditions, constraints or fixed values, but the space has {what}. Call "
             "deepbore.integrations.optuna.suggest(trial, space) in the objective."
+        )
+    if believed := [name for name, parameter in space.parameters.items() if parameter.prior not in (None, UNIFORM)]:
+        warnings.warn(
+            f"Optuna's distributions have no priors: those of {believed} are left out. DeepBoreSampler(space=space) "
+            "keeps them; another sampler can be given the likeliest values, by study.enqueue_trial(params).",
+            stacklevel=2,
         )
     return {name: distribution_of(name, parameter) for name, parameter in space.parameters.items()}
 
@@ -583,8 +591,9 @@ class DeepBoreSampler(BaseSampler):
         gamma: proportion of good trials, in (0, 1); default as in `deepbore.Study`.
         constraints_func: a finished trial -> its constraints, feasible if all are <= 0, as for Optuna's own samplers.
             None if there are none, or if the objective calls `trial.set_constraint` (Optuna 5).
-        space: the search space, if it is known before any trial, with its conditions, constraints and fixed values; the
-            objective then has its configuration from `suggest(trial, space)`. None to infer it from the trials.
+        space: the search space, if it is known before any trial, with its conditions, constraints, fixed values and
+            priors, for which `trial.suggest_float` has no argument; the objective then has its configuration from
+            `suggest(trial, space)`. None to infer it from the trials.
 
     Raises:
         SettingError: for a setting outside its range; when sampling, for parts that do not fit the study's objectives.

@@ -15,7 +15,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Unpack
 
-from deepbore.data.journal_format import outcome_of, told
+from deepbore.data.events import Told, outcome_of
 from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, MissingPackage, SettingError, SpaceError
@@ -293,7 +293,7 @@ class StorageEvaluator(Evaluator):
         if not is_own(trial):
             return trial.state == TrialState.WAITING and TRIAL not in trial.system_attrs
         if self._taken is None:
-            told = self.study.observations.table.attributes.values()
+            told = self.study.observations.ledger.notes.attributes.values()
             self._taken = {attributes[NUMBER] for attributes in told if NUMBER in attributes}
         return trial.number not in self._taken
 
@@ -310,19 +310,19 @@ class StorageEvaluator(Evaluator):
     def _show(self, running: Iterable[FrozenTrial]) -> None:
         """Passes on what running trials have reported, to whoever looks on."""
         for trial in running:
-            reporter = self._links[trial._trial_id].reporter
-            if isinstance(reporter, Reporting) and reporter.send is not None:
+            reporting = Reporting.of(self._links[trial._trial_id])
+            if reporting is not None and reporting.send is not None:
                 shown = self._shown.get(trial._trial_id, -math.inf)
                 for step, value in sorted(trial.intermediate_values.items()):
                     if step > shown:
-                        reporter.send(step, value)
+                        reporting.send(step, value)
                         self._shown[trial._trial_id] = step
 
     def _judge(self, running: Iterable[FrozenTrial]) -> None:
         """Has the pruner look at what running trials have reported, and tells the workers of those that should end."""
         for trial in running:
             identity, ours = trial._trial_id, self._links[trial._trial_id]
-            judge = ours.reporter.judge if isinstance(ours.reporter, Reporting) else None
+            judge = None if (reporting := Reporting.of(ours)) is None else reporting.judge
             reports = dict(sorted(trial.intermediate_values.items()))
             if judge is None or PRUNE in trial.system_attrs or reports == self._judged.get(identity, {}):
                 continue
@@ -361,7 +361,7 @@ class StorageEvaluator(Evaluator):
                 self._queue.append(identity)
             else:
                 outcome = LostWorker.failure(f"{times} workers died with it")
-                patiently(self.storage.set_trial_system_attr, identity, OUTCOME, told(row, outcome))
+                patiently(self.storage.set_trial_system_attr, identity, OUTCOME, Told(row, outcome).line())
                 patiently(self.storage.set_trial_state_values, identity, TrialState.FAIL)
         except UpdateFinishedTrialError:  # it was slow, and not dead
             log.info("trial %d came back after all", row)

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from deepbore.data.suspicion import TAIL
 from deepbore.labels.grade import graded_by_value
 from deepbore.labels.threshold import Gamma, ThresholdFamily
 from deepbore.validation import within
@@ -24,7 +25,7 @@ class ValueGradedLabels(ThresholdFamily):
         SettingError: for a number outside its range.
     """
 
-    def __init__(self, gamma: Gamma = 0.5, tail: float = 0.5):
+    def __init__(self, gamma: Gamma = 0.5, tail: float = TAIL):
         super().__init__(gamma)
         within(0, 100, tail=tail)
         self.tail = tail

@@ -119,7 +119,7 @@ def own_complete(observations: Observations) -> Tensor:
 
 def front_rows(observations: Observations) -> Tensor:
     """Numbers of the non-dominated rows of this run: among feasible ones, or all while none is feasible."""
-    return observations.ranking.front_rows()
+    return observations.front_rows
 
 
 def reference_values(front: Tensor, complete: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ class Engine:
     # --- what to evaluate next ---------------------------------------------------------------------------------------
 
     def design(self, q: int) -> Tensor:
-        """The next q new points of the run's Sobol sequence (q x d).
+        """The next q new points of the run's Sobol sequence (q x d), drawn from what is believed of the best point.
 
         In ten or more real parameters the first point is the centre of the ranges: the expected squared distance to a
         uniform target is d/6 from a random point, and d/12 from the centre. With earlier tasks every other point,
@@ -77,14 +77,14 @@ class Engine:
             return self.state.strategy.propose(self.view(), q).points
         state, own = self.state, self.state.own
         if not state.has_earlier_tasks:
-            sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed)
+            sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed, prior=True)
             if not state.n_designed and state.space.is_high_dimensional and state.space.is_continuous:
                 sobol[:1] = state.space.in_the_middle(sobol[:1])
             return select_new(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():
             promising = state.earlier.promising(q)
             promising = promising[first_new_rows(promising, own, q)]
-        sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed // 2).to(own.points.device)
+        sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed // 2, prior=True).to(own.points.device)
         return select_new(alternating(promising, sobol, state.n_designed % 2), own, q, state.generator)
 
     def propose(self, q: int) -> Proposal:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import one_thread
+from deepbore.data.columns import distinct_rows
 from deepbore.data.observations import Observations
-from deepbore.data.table import distinct_rows
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations
 from deepbore.loop.engine import learn
@@ -56,7 +56,7 @@ def considered_rows(observations: Observations, most: int = CONSIDERED) -> list[
         The best row of each configuration, sorted by the mean value of the configuration; ties are broken by row.
     """
     values, means = observations.values[:, 0], observations.averaged.values
-    own = observations.ranking.may_be_best
+    own = observations.may_be_best
     ranked = torch.where(own, means, math.inf)
     best = ranked.topk(min(most, len(ranked)), largest=False).indices
     rows = torch.cat([best[own[best]], own.nonzero().squeeze(-1)[-most:]]).unique()  # ascending

@@ -58,8 +58,10 @@ def mistake_in(one: Finished, space: SearchSpace) -> str:
 
 def with_reports(trial: Trial, outcome: Outcome) -> Outcome:
     """An outcome with what its trial has reported, if an evaluator of the user's own has left that out."""
-    reported = trial.reporter.reports if isinstance(trial.reporter, Reporting) else {}
-    return replace(outcome, reports=reported) if reported and not outcome.reports else outcome
+    reporting = Reporting.of(trial)
+    if reporting is None or not reporting.reports or outcome.reports:
+        return outcome
+    return replace(outcome, reports=reporting.reports)
 
 
 class TrialRunner:

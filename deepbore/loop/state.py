@@ -19,7 +19,6 @@ from torch import Tensor
 from deepbore.classifiers import Classifier
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
-from deepbore.data import journal_format
 from deepbore.data.journal import Journal, content_of, open_regular, replace_file
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History
@@ -188,7 +187,7 @@ class RunState:
         def effect() -> None:
             self.queue = queue
 
-        self.observations.commit([journal_format.enqueued(kept)], effect)
+        self.observations.enqueue(kept, effect)
 
     @property
     def is_bound(self) -> bool:

@@ -9,8 +9,8 @@ import numpy as np
 
 from deepbore.component import class_name, settings_in
 from deepbore.data.array_ranking import best_and_tau, best_so_far
-from deepbore.data.ranking import best_among, front, is_feasible, may_be_best
-from deepbore.data.replay import Record
+from deepbore.data.ledger import Ledger
+from deepbore.data.ranking import best_among, is_feasible, may_be_best
 from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.on_matplotlib import finished, new_axes, note, plain
@@ -98,7 +98,7 @@ class History:
     @classmethod
     def of(
         cls,
-        run: Union["Study", Record, Sequence[float], np.ndarray],
+        run: Union["Study", Ledger, Sequence[float], np.ndarray],
         direction: Direction | None = None,
         gamma: "Gamma | None" = None,
     ) -> "History":
@@ -107,7 +107,7 @@ class History:
             from deepbore.labels.threshold import checked_gamma
 
             checked_gamma(gamma)
-        if isinstance(run, Record):
+        if isinstance(run, Ledger):
             return _of_record(run, direction, gamma_of(run.header) if gamma is None else gamma)
         if isinstance(run, Sequence | np.ndarray) and not isinstance(run, str):
             return _of_values(_numbers(run), sign_of(direction or "minimize"), GAMMA if gamma is None else gamma)
@@ -152,7 +152,7 @@ class History:
 
 
 def _of_record(
-    record: Record, direction: Direction | None, gamma: "Gamma | None", good: np.ndarray | None = None
+    record: Ledger, direction: Direction | None, gamma: "Gamma | None", good: np.ndarray | None = None
 ) -> History:
     trials = finished_trials(record.trials)
     direction = direction or record.direction
@@ -221,7 +221,7 @@ def _numbers(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def history(
-    run: Union["Study", Record, Sequence[float], np.ndarray],
+    run: Union["Study", Ledger, Sequence[float], np.ndarray],
     *,
     direction: Direction | None = None,
     gamma: "Gamma | None" = None,
@@ -343,9 +343,9 @@ def _steps(ids: np.ndarray, y: np.ndarray, colour: str, width: float, **more: An
     return line(ids[kept].tolist(), y[kept].tolist(), colour, width, line=look, **more)
 
 
-def front_chart(record: Record) -> Chart:
+def front_chart(record: Ledger) -> Chart:
     """The first two of several values against each other for the page, the trials of the front in colour."""
-    best = {trial.id for trial in front(record.trials, record.directions)}
+    best = {trial.id for trial in record.front}
     valued = [trial for trial in some_of(finished_trials(record.trials), record.direction) if trial.values]
     own = [trial for trial in valued if trial.task is None]
     kinds = {

@@ -1,4 +1,4 @@
-"""`importances`, `shares`: how much each parameter matters to the classifier, by permutation and by Shapley effects."""
+"""`shares`: how much each parameter matters to the classifier, by Shapley effects; bars of these and of nearby ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from deepbore.plots.on_matplotlib import figure_of, new_axes, nothing_on, plain_names, thin_spines
 from deepbore.plots.on_plotly import Chart, texts, titled
-from deepbore.plots.predictions import MANY, centre, grid, judged_rows, name_of_pi, nothing_learned, probability
+from deepbore.plots.predictions import centre, grid, name_of_pi, nothing_learned, probability
 from deepbore.plots.style import BEST, GOOD
-from deepbore.space import SearchSpace
 from deepbore.validation import whole
 
 if TYPE_CHECKING:
@@ -23,91 +21,7 @@ if TYPE_CHECKING:
 
 WORK, LEAST = 60_000, 128  # scores in all; but at least so many samples
 SHOWN = 20  # bars
-
-
-# --- by permutation --------------------------------------------------------------------------------------------------
-
-SAMPLES = 2048  # pairs drawn
-
-
-def importances(study: "Study", samples: int | None = None, seed: int = 0) -> dict[str, float]:
-    """Permutation importance of each parameter for the classifier's pi, over the trials of the run.
-
-        I_j = E[(pi(x) - pi(x with x_j redrawn))^2] / E[(pi(x) - pi(x'))^2]
-
-    where x is a trial of the run, x' a uniform point of the space, and x_j is redrawn from x'. It is 0 for an idle
-    parameter and 1 for one that matters as much as all together. Where the trials are uniform, it is the total-effect
-    index of pi (Jansen, Analysis of variance designs for model output, 1999); later in a run they lie around the best,
-    and it tells what keeps pi high there. Interactions count for each of their parameters, so the sum may exceed 1.
-    A conditional parameter is redrawn in the trials that have it; one that switches others on brings their values.
-
-    Args:
-        study: with a trained classifier; see `Study.fit`.
-        samples: pairs drawn, >= 1; None for 2048, or fewer in wide spaces.
-        seed: of the drawing.
-
-    Returns:
-        name -> importance >= 0, the greatest first; all 0 if pi is constant, or nothing is learned yet.
-
-    Raises:
-        SettingError: for less than a sample, or if the classifier is not trained.
-    """
-    whole(1, samples=samples)
-    has_nothing = nothing_learned(study) is not None  # first, as it asks for a study
-    space = study.space.without_fixed  # fixed parameters were learned, too
-    if has_nothing:
-        return dict.fromkeys(space.names, 0.0)
-    n = samples or max(LEAST, min(SAMPLES, WORK // len(space)))
-    generator = torch.Generator().manual_seed(seed)
-    trials = study.observations.points.cpu()[judged_rows(study.observations, MANY)]
-    points = trials[torch.randint(len(trials), (n,), generator=generator)]
-    donors, pi = space.sample(n, generator), probability(study, points)
-    together = max(float(np.square(pi - probability(study, donors)).mean()), 1e-12)
-    found = {}
-    for column, name in enumerate(space.names):
-        redrawn = probability(study, exchanged(space, points, donors, column, generator))
-        found[name] = float(np.square(pi - redrawn).mean()) / together
-    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
-
-
-def exchanged(space: SearchSpace, points: Tensor, donors: Tensor, column: int, generator: torch.Generator) -> Tensor:
-    """The points (n x d) with one parameter, where it is active, from the same row of the donors (n x d).
-
-    A donor that does not have it is replaced by a random one that has; if none has it, the points stay as they are.
-    """
-    active, able = space.active(points), space.active(donors)[:, column].nonzero().squeeze(-1)
-    if not len(able):
-        return points
-    given = donors[able[torch.randint(len(able), (len(donors),), generator=generator)]]
-    given[able] = donors[able]
-    changed = torch.where(active, points, given)  # what the change may switch on comes from the donor
-    changed[:, column] = given[:, column]
-    return torch.where(active[:, [column]], space.snap(changed), points)
-
-
-def importance(study: "Study", *, axes: "Axes | None" = None) -> "Figure":
-    """Bars of the `importances`, the greatest above; of 20 parameters at most.
-
-    Args:
-        study: with a trained classifier; see `Study.fit`.
-        axes: where to draw; None for a new figure.
-
-    Raises:
-        SettingError: if the classifier is not trained.
-        MissingPackage: without matplotlib.
-    """
-    if reason := nothing_learned(study):
-        return nothing_on(axes, reason)
-    found = list(importances(study).items())[:SHOWN]
-    axes = axes or new_axes(6.0, 0.8 + 0.32 * len(found))
-    values = [value for _, value in found]
-    bars = axes.barh(range(len(found)), values, color=GOOD, height=0.65)
-    axes.bar_label(bars, [f"{value:.2f}" for value in values], padding=3, fontsize=8)
-    axes.set_yticks(range(len(found)), plain_names([name for name, _ in found]))
-    axes.invert_yaxis()
-    axes.set(xlim=(0, 1.12 * max(*values, 0.1)), xlabel=f"importance for the {name_of_pi(study)}")
-    thin_spines(axes)
-    return figure_of(axes)
+ALONE, TOGETHER, SHARED = "by itself", "together with others", "#9fcdb8"  # the parts of a bar; colour of the second
 
 
 # --- by Shapley effects ----------------------------------------------------------------------------------------------
@@ -179,6 +93,51 @@ def shares(study: "Study", samples: int | None = None, seed: int = 0) -> dict[st
     every, alone = effects / total, _first_order(study, points.reshape(-1, len(space)), pi.ravel())
     found = {name: Share(float(every[j]), float(min(alone[j], every[j]))) for j, name in enumerate(space.names)}
     return dict(sorted(found.items(), key=lambda pair: -pair[1].whole))
+
+
+def importances(study: "Study", samples: int | None = None, seed: int = 0) -> dict[str, float]:
+    """The `shares` of all parameters in the variance of the classifier's pi, as numbers: those that all pictures show.
+
+    Args:
+        study: with a trained classifier; see `Study.fit`.
+        samples: walks, >= 2; see `shares`.
+        seed: of the drawing.
+
+    Returns:
+        name -> share, the greatest first; they add up to 1, or are all 0 if pi is constant, or nothing is learned yet.
+
+    Raises:
+        SettingError: for less than two samples, or if the classifier is not trained.
+    """
+    return {name: share.whole for name, share in shares(study, samples, seed).items()}
+
+
+def importance(study: "Study", *, axes: "Axes | None" = None) -> "Figure":
+    """Bars of the `shares`, the greatest above: by itself, and together with others; of 20 parameters at most.
+
+    Args:
+        study: with a trained classifier; see `Study.fit`.
+        axes: where to draw; None for a new figure.
+
+    Raises:
+        SettingError: if the classifier is not trained.
+        MissingPackage: without matplotlib.
+    """
+    if reason := nothing_learned(study):
+        return nothing_on(axes, reason)
+    found = dict(list(shares(study).items())[:SHOWN])
+    axes = axes or new_axes(6.0, 1.1 + 0.32 * len(found))
+    alone, together = [each.alone for each in found.values()], [each.together for each in found.values()]
+    axes.barh(range(len(found)), alone, color=GOOD, height=0.65, label=ALONE)
+    bars = axes.barh(range(len(found)), together, left=alone, color=SHARED, height=0.65, label=TOGETHER)
+    axes.bar_label(bars, [f"{each.whole:.1%}" for each in found.values()], padding=3, fontsize=8)
+    axes.set_yticks(range(len(found)), plain_names(list(found)))
+    axes.invert_yaxis()
+    highest = max(each.whole for each in found.values())
+    axes.set(xlim=(0, 1.12 * max(highest, 0.1)), xlabel=f"share of the variance of the {name_of_pi(study)}")
+    axes.legend(loc="lower right", frameon=False, fontsize=8)
+    thin_spines(axes)
+    return figure_of(axes)
 
 
 def _walks(study: "Study", n: int, generator: torch.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -298,8 +257,8 @@ def shares_chart(found: Mapping[str, Share]) -> Chart:
     alone, together = [share.alone for _, share in shown], [share.together for _, share in shown]
     wholes = [share.whole for _, share in shown]
     traces = [
-        _bars("by itself", names, alone, wholes, GOOD),
-        _bars("together with others", names, together, wholes, "#9fcdb8"),
+        _bars(ALONE, names, alone, wholes, GOOD),
+        _bars(TOGETHER, names, together, wholes, SHARED),
     ]
     layout = {
         "barmode": "stack",

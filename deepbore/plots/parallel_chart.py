@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepbore.component import is_number
+from deepbore.data.ledger import Ledger
 from deepbore.data.ranking import is_feasible
-from deepbore.data.replay import Record
 from deepbore.data.trial import Trial, sign_of
 from deepbore.plots.on_matplotlib import figure_of, good_to_bad, new_axes, nothing_on, plain_names, tick_labels
 from deepbore.plots.on_plotly import Chart, line, texts
@@ -113,7 +113,7 @@ class Parallel:
     named: str = "value"
 
     @classmethod
-    def of(cls, record: Record, names: Sequence[str], most: int) -> "Parallel":
+    def of(cls, record: Ledger, names: Sequence[str], most: int) -> "Parallel":
         """The lines of at most so many finished trials of a record, without those of earlier tasks."""
         own = [trial for trial in finished_trials(record.trials) if trial.task is None]
         trials = some_of(own, record.direction, most)

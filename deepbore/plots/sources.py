@@ -1,12 +1,11 @@
 """What charts are drawn of: a study, or the record of its journal; and which of many trials are shown."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepbore.data.replay import Record
+from deepbore.data.ledger import Ledger
 from deepbore.data.trial import Direction, Status, Trial, sign_of
 from deepbore.errors import SettingError
 
@@ -22,14 +21,12 @@ def require_study(study: Any) -> None:
         raise SettingError(f"what is drawn is a study, but got {study!r:.100}. Give `study`, or `result.study`.")
 
 
-def record_of(study: "Study") -> Record:
+def record_of(study: "Study") -> Ledger:
     """The record of a study, as its journal would give it."""
-    observations = study.observations
-    trials = [replace(trial, params=study.space.plain(trial.params)) for trial in study.trials]
-    return Record(study.state.header(), observations.directions, trials, observations.n_asked)
+    return study.observations.ledger.described(study.state.header())
 
 
-def names_of_values(record: Record) -> list[str]:
+def names_of_values(record: Ledger) -> list[str]:
     """The names of the objectives, or "value", or "value 0", "value 1", ..."""
     given = record.header.get("objectives")
     if isinstance(given, list) and len(given) == record.k and all(isinstance(name, str) for name in given):

@@ -221,10 +221,11 @@ class LightningCLIProblem(Problem):
 @contextmanager
 def _reporting(trial: Trial | None) -> Iterator[dict[str, str]]:
     """The environment variables by which the program of a trial reaches the study's pruner, if it has one."""
-    judge = trial.reporter.judge if trial is not None and isinstance(trial.reporter, Reporting) else None
-    if trial is None or judge is None:
+    reporting = Reporting.of(trial)
+    if trial is None or reporting is None or reporting.judge is None:
         yield {}
         return
+    judge = reporting.judge
     with nullcontext(judge) if isinstance(judge, RemoteJudge) else closing(JudgeServer(judge)) as reached:
         address = reached.address if isinstance(reached, JudgeServer) else reached
         yield {ADDRESS: json.dumps([trial.id, address.as_text])}

@@ -19,6 +19,7 @@ TRIES = 10  # attempts to find a permitted neighbour
 WALK = 5  # random steps that separate copies of a point
 HALVINGS = 8  # of the segment from a permitted point to a forbidden one
 SEARCH = 100_000  # random points in search of the first permitted ones
+DOUBTED = 4  # every so many points of a sequence with a prior stay uniform
 KNOWN = 64  # permitted points that are kept
 
 
@@ -48,16 +49,16 @@ class Sampler:
 
     # --- random points -----------------------------------------------------------------------------------------------
 
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+    def sample(self, n: int, generator: torch.Generator, prior: bool = False) -> Tensor:
         """Random permitted points (n x d); see `SearchSpace.sample`."""
-        points = self.sample_any(n, generator)
+        points = self.sample_any(n, generator, prior)
         if not self.constraints.each:
             return points
         repeated = torch.zeros(n, dtype=torch.bool, device=points.device)
         for group, constraints in self.constraints.groups:
             rows = (~constraints.hold(points)).nonzero().squeeze(-1)
             if len(rows):
-                found = self._drawn(constraints, len(rows), max(FEWEST_DRAWS, DRAWS * n), generator)
+                found = self._drawn(constraints, len(rows), max(FEWEST_DRAWS, DRAWS * n), generator, prior)
                 if len(found):
                     pool, again = found, torch.arange(len(rows), device=points.device) % len(found)
                 else:
@@ -70,21 +71,24 @@ class Sampler:
             points[repeated] = self._walked(points[repeated], generator)
         return points
 
-    def sample_any(self, n: int, generator: torch.Generator) -> Tensor:
+    def sample_any(self, n: int, generator: torch.Generator, prior: bool = False) -> Tensor:
         """Random points, permitted by constraints or not (n x d)."""
-        return self.structure.masked(self.draw(n, generator))
+        return self.structure.masked(self.draw(n, generator, prior))
 
-    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+    def draw(self, n: int, generator: torch.Generator, prior: bool = False) -> Tensor:
         """Random values of every parameter, active or not (n x d)."""
         u = torch.rand((n, len(self.structure)), dtype=torch.float64, generator=generator, device=generator.device)
+        u = self.structure.believed(u) if prior else u
         return self.structure.by_group(lambda p, column: p.from_uniform(column), u)
 
-    def _drawn(self, constraints: Constraints, wanted: int, most: int, generator: torch.Generator) -> Tensor:
+    def _drawn(
+        self, constraints: Constraints, wanted: int, most: int, generator: torch.Generator, prior: bool = False
+    ) -> Tensor:
         """Up to `wanted` random points that meet the constraints of a group, from about `most` attempts."""
         found = [self.sample_any(0, generator)]
         count, drawn, block = 0, 0, FIRST
         while count < wanted and drawn < most:
-            points = self.sample_any(block, generator)
+            points = self.sample_any(block, generator, prior)
             found.append(points[constraints.hold(points)])
             count, drawn = count + len(found[-1]), drawn + block
             block = min(2 * block, 2**14)
@@ -97,36 +101,61 @@ class Sampler:
 
     # --- designs -----------------------------------------------------------------------------------------------------
 
-    def sobol(self, n: int, seed: int, skip: int, device: torch.device | str) -> Tensor:
+    def sobol(self, n: int, seed: int, skip: int, device: torch.device | str, prior: bool = False) -> Tensor:
         """Permitted points of a scrambled Sobol sequence (n x d); see `SearchSpace.sobol`."""
         if not self.constraints.each:
-            return self.sobol_any(n, seed, skip, device)
-        found: list[Tensor] = []
+            return self.sobol_any(n, seed, skip, device, prior, DOUBTED)
+        if not (prior and self.structure.believed_columns):
+            return self._permitted(n, seed, skip, False).to(device)
+        doubted = is_doubted(skip, n, DOUBTED)
+        uniform = self._permitted(int(doubted.sum()), seed, skip // DOUBTED, False)
+        points = uniform.new_zeros(n, len(self.structure))
+        points[doubted] = uniform
+        points[~doubted] = self._permitted(n - len(uniform), seed, skip - skip // DOUBTED, True)
+        return points.to(device)
+
+    def _permitted(self, n: int, seed: int, skip: int, prior: bool) -> Tensor:
+        """Permitted points of one sequence: uniform, or all with the prior (n x d)."""
+        found = [self.structure.bounds[:0]]
         count, drawn, block = 0, 0, max(64, 2 * n)
         while count < skip + n and drawn < FEWEST_DRAWS + DRAWS * (skip + n):
-            points = self.sobol_any(block, seed, drawn, "cpu")
+            points = self.sobol_any(block, seed, drawn, "cpu", prior)
             found.append(points[self.constraints.permitted(points)])
             count, drawn = count + len(found[-1]), drawn + block
         points = torch.cat(found)[skip : skip + n]
         if len(points) < n:  # few are permitted: random points of the same seed follow
             stream = torch.Generator().manual_seed((1_000_003 * seed + skip) % 2**63)
-            points = torch.cat([points, self.sample(n - len(points), stream)])
-        return points.to(device)
+            points = torch.cat([points, self.sample(n - len(points), stream, prior)])
+        return points
 
-    def sobol_any(self, n: int, seed: int, skip: int, device: torch.device | str) -> Tensor:
-        """Points of a scrambled Sobol sequence, permitted by constraints or not (n x d)."""
+    def sobol_any(
+        self, n: int, seed: int, skip: int, device: torch.device | str, prior: bool = False, doubted: int = 0
+    ) -> Tensor:
+        """Points of a scrambled Sobol sequence, permitted by constraints or not (n x d).
+
+        Args:
+            n: how many points.
+            seed: of the sequence.
+            skip: number of the first point.
+            device: of the points.
+            prior: whether they are drawn from what is believed of the best point.
+            doubted: every so many of these stay uniform; 0 for none.
+        """
         d = len(self.structure)
         if d > SobolEngine.MAXDIM:  # torch has no longer sequence; random points are as good in so many dimensions
             stream = torch.Generator().manual_seed(seed)
-            return self.sample_any(skip + n, stream)[skip:].to(device)
+            return self.sample_any(skip + n, stream, prior)[skip:].to(device)
         u = SobolEngine(d, scramble=True, seed=seed).fast_forward(skip).draw(n, dtype=torch.float64)
         if skip == 0:
             u[:1] = u[:1].float()  # torch keeps the first point in its default dtype
+        if prior:
+            u = self.structure.believed(u, skip == 0, is_doubted(skip, n, doubted) if doubted else None)
         return self.structure.masked(self.structure.by_group(lambda p, column: p.from_uniform(column), u.to(device)))
 
     def in_the_middle(self, points: Tensor) -> Tensor:
-        """Points with each parameter that gradients move in the middle of its scale (n x d)."""
-        columns = torch.tensor(self.structure.moving_columns, dtype=torch.long, device=points.device)
+        """Points with each parameter that gradients move, and of which nothing is believed, in its middle (n x d)."""
+        unsaid = sorted({*self.structure.moving_columns} - {*self.structure.believed_columns})
+        columns = torch.tensor(unsaid, dtype=torch.long, device=points.device)
         return self.structure.snap(points.index_fill(1, columns, 0.5))
 
     # --- neighbours --------------------------------------------------------------------------------------------------
@@ -233,6 +262,11 @@ class Sampler:
         raise SpaceError(
             f"{what} the constraints{fixed}: {rules}. Loosen them, or correct those that contradict each other."
         )
+
+
+def is_doubted(skip: int, n: int, every: int) -> Tensor:
+    """Which of the points number `skip` ... of a sequence with a prior stay uniform (n booleans)."""
+    return torch.arange(skip, skip + n) % every == every - 1
 
 
 def _changed(shape: torch.Size, generator: torch.Generator, free: Sequence[int]) -> Tensor:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -177,6 +178,16 @@ class SearchSpace:
         """
         given = {name: p.default for name, p in self.parameters.items() if p.default is not UNSET}
         return self.structure.without_unused(given, surely=True)
+
+    def with_defaults_of(self, other: "SearchSpace") -> "SearchSpace":
+        """The same space with the defaults of another one of the same parameters; itself if these are equal."""
+        before = {name: each.to_dict().get("default", UNSET) for name, each in other.parameters.items()}
+        changed = {name: p for name, p in self.parameters.items() if p.to_dict().get("default", UNSET) != before[name]}
+        if not changed:
+            return self
+        given = {name: UNSET if before[name] is UNSET else p.native(before[name]) for name, p in changed.items()}
+        told = {name: replace(p, default=given[name]) for name, p in changed.items()}  # type: ignore[type-var]
+        return SearchSpace({**self.parameters, **told}, constraints=self.constraints, fixed=self.fixed)
 
     @property
     def constraints(self) -> list[Constraint]:
@@ -431,12 +442,15 @@ class SearchSpace:
         return self.sampler.project_to_feasible(starts, ends)
 
     def in_the_middle(self, points: Tensor) -> Tensor:
-        """The points with each parameter that gradients move in the middle of its scale (n x d)."""
+        """The points with each parameter that gradients move in its middle, but for those with a prior (n x d)."""
         return self.sampler.in_the_middle(points)
 
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """n independent permitted points, uniform over each parameter's scale (n x d), on the generator's device."""
-        return self.sampler.sample(n, generator)
+    def sample(self, n: int, generator: torch.Generator, prior: bool = False) -> Tensor:
+        """n independent permitted points, uniform over each parameter's scale (n x d), on the generator's device.
+
+        With `prior` parameters of whose best values something is believed have that distribution.
+        """
+        return self.sampler.sample(n, generator, prior)
 
     def sample_any(self, n: int, generator: torch.Generator) -> Tensor:
         """As `sample`, without regard to constraints."""
@@ -446,12 +460,63 @@ class SearchSpace:
         """n independent values of every parameter, active or not (n x d)."""
         return self.sampler.draw(n, generator)
 
-    def sobol(self, n: int, seed: int, skip: int = 0, device: torch.device | str = "cpu") -> Tensor:
+    def sobol(
+        self, n: int, seed: int, skip: int = 0, device: torch.device | str = "cpu", prior: bool = False
+    ) -> Tensor:
         """Points number `skip` ... `skip` + n - 1 of the scrambled Sobol sequence of this seed (n x d).
 
         Points that constraints forbid are left out, and not counted. If few are permitted, random points follow.
+
+        With `prior` parameters of whose best values something is believed have that distribution: each number of the
+        sequence goes through the inverse of its distribution function, so that values stay stratified. The first point
+        of the sequence then has their likeliest values; every fourth is uniform, as beliefs may be wrong.
         """
-        return self.sampler.sobol(n, seed, skip, device)
+        return self.sampler.sobol(n, seed, skip, device, prior)
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether anything is believed of the best value of a parameter that is not fixed."""
+        return bool(self.structure.believed_columns)
+
+    def log_prior(self, points: Tensor, doubt: Tensor | float = 0.0) -> Tensor:
+        """Points (n x d) -> log density of what is believed of the best point (n), with gradients.
+
+        The sum over active parameters that are not fixed of `Parameter.log_prior`. It is relative to the points of
+        `sample`, whose mean density is 1 in each branch; so a branch is not likelier for having parameters of its own.
+
+        Args:
+            points: n x d.
+            doubt: the share of a uniform distribution in each parameter's, in [0, 1): one number, or one for each of
+                `believed_columns`. It bounds how unlikely a value is.
+
+        Example:
+            >>> from deepbore import Normal, Real
+            >>> space = SearchSpace({"x": Real(0, 1, prior=Normal(0.2, 0.1)), "y": Real(0, 1)})
+            >>> space.log_prior(space.encode([{"x": 0.2, "y": 0.5}, {"x": 0.4, "y": 0.5}])).round(decimals=2)
+            tensor([ 1.4100, -0.5900], dtype=torch.float64)
+        """
+        self.check_points(points)
+        each = self.structure.log_priors(points)
+        share = torch.as_tensor(doubt, dtype=each.dtype, device=each.device)
+        return torch.logaddexp(each + (1 - share).log(), share.log().expand_as(each)).sum(-1)
+
+    def doubts(self, point: Tensor, doubt: float) -> Tensor:
+        """How doubtful what is believed of each parameter is beside the best point that is known (b).
+
+        By Bayes' rule, as the point is drawn either from what is believed of a parameter, or from a uniform
+        distribution: doubt / (doubt + (1 - doubt) density).
+
+        Args:
+            point: d.
+            doubt: the probability that a belief is wrong before anything is known, in (0, 1).
+        """
+        density = self.structure.log_priors(point[None])[0].exp()
+        return doubt / (doubt + (1 - doubt) * density)
+
+    @property
+    def believed_columns(self) -> tuple[int, ...]:
+        """Columns of parameters of whose best values something is believed, and that are not fixed."""
+        return self.structure.believed_columns
 
     def neighbours(self, points: Tensor, n: int, generator: torch.Generator) -> Tensor:
         """n random neighbours of the given points, each with one or two parameters changed (n x d).

@@ -101,6 +101,11 @@ class SpaceStructure:
         return tuple(column for column in climbing if column not in self.fixed_entries)
 
     @cached_property
+    def believed_columns(self) -> tuple[int, ...]:
+        """Columns of parameters of whose best values something is believed, and that are not fixed."""
+        return tuple(column for column in self.free_columns if self.of_column[column].belief is not None)
+
+    @cached_property
     def free_columns(self) -> tuple[int, ...]:
         """Columns of parameters that are not fixed."""
         return tuple(column for column in range(len(self)) if column not in self.fixed_entries)
@@ -219,6 +224,33 @@ class SpaceStructure:
             return work(self.column_groups[0].parameter, *points)
         found = [work(group.parameter, *(each[..., group.columns] for each in points)) for group in self.column_groups]
         return torch.cat(found, dim=-1)
+
+    def believed(self, u: Tensor, likeliest_first: bool = False, doubted: Tensor | None = None) -> Tensor:
+        """Uniform numbers (n x d) with the distribution of what is believed of the best values, column by column.
+
+        Args:
+            u: from which `Parameter.from_uniform` makes entries.
+            likeliest_first: whether the first row has the likeliest numbers.
+            doubted: rows that stay uniform, n booleans; None for none.
+        """
+        even, u = u, u.clone()
+        for column in self.believed_columns:
+            belief = self.of_column[column].belief
+            assert belief is not None
+            u[:, column] = belief.quantile(u[:, column])
+            if likeliest_first:
+                u[:1, column] = belief.mode
+        return u if doubted is None else torch.where(doubted[:, None], even, u)
+
+    def log_priors(self, points: Tensor) -> Tensor:
+        """Log densities of the entries of points (n x d) in the b believed columns, 0 where inactive (n x b)."""
+        if not self.believed_columns:
+            return torch.zeros(len(points), 0, dtype=torch.float64, device=points.device)
+        each = [self.of_column[column].log_prior(points[:, column].double()) for column in self.believed_columns]
+        found = torch.stack(each, dim=-1)
+        if not self.is_conditional:
+            return found
+        return torch.where(self.active(points)[:, list(self.believed_columns)], found, 0.0)
 
     def snap(self, points: Tensor) -> Tensor:
         """Points with levels rounded, fixed parameters at their values, and inactive parameters 0 (n x d)."""

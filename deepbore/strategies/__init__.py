@@ -4,6 +4,7 @@ from deepbore.strategies.base import ModelStrategy, Proposal, Strategy, View
 from deepbore.strategies.near_best import NearBest
 from deepbore.strategies.neglected import NeglectedChoices
 from deepbore.strategies.other_branches import OtherBranches
+from deepbore.strategies.rough_ground import RoughGround
 from deepbore.strategies.sampling import GridSampling, RandomSampling, SobolSampling
 from deepbore.strategies.turns import Turns
 
@@ -15,6 +16,7 @@ __all__ = [
     "OtherBranches",
     "Proposal",
     "RandomSampling",
+    "RoughGround",
     "SobolSampling",
     "Strategy",
     "Turns",

@@ -26,6 +26,7 @@ from deepbore.space import SearchSpace
 from deepbore.validation import of_kind, required
 
 log = logging.getLogger(__name__)
+BETA = 10.0  # trials after which what is believed of the best point counts once
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ class View:
         has_more = bool(observations.constraints.shape[1]) or observations.budget is not None
         return observations.k == 1 and not has_more and not self.has_earlier_tasks
 
+    @property
+    def prior_weight(self) -> float:
+        """The exponent beta / n of what is believed of the best point, after n trials; 0 where nothing is."""
+        return BETA / max(1, len(self.observations.finished_rows)) if self.space.has_prior else 0.0
+
     def search(self, classifier: Classifier, acquisition: Acquisition) -> Search:
         """The context of a search in the whole space with a trained classifier."""
         return Search(
@@ -84,6 +90,7 @@ class View:
             self.ranks,
             feasibility=self.feasibility,
             chosen=self.chosen,
+            prior_weight=self.prior_weight,
         )
 
     def beside(self, points: Tensor) -> "View":

@@ -12,6 +12,7 @@ from deepbore.strategies.base import ModelStrategy, Strategy
 from deepbore.strategies.near_best import NearBest
 from deepbore.strategies.neglected import NeglectedChoices
 from deepbore.strategies.other_branches import OtherBranches
+from deepbore.strategies.rough_ground import RoughGround
 from deepbore.strategies.turns import Turns
 
 
@@ -44,9 +45,9 @@ def default_strategy(
 ) -> Strategy:
     """The model of all observations, in turns with others where they have something to add.
 
-    These are `NearBest` in continuous spaces, `NeglectedChoices` in those with unordered choices, and `OtherBranches`
-    in conditional ones. With a library it is the model alone: the levels with the best upper confidence bound, chosen
-    one by one as if the earlier ones of a batch had the values that are predicted for them.
+    These are `NearBest` in continuous spaces, `NeglectedChoices` and `RoughGround` in those with unordered choices, and
+    `OtherBranches` in conditional ones. With a library it is the model alone: the levels with the best upper confidence
+    bound, chosen one by one as if the earlier ones of a batch had the values that are predicted for them.
 
     The additional strategies need labels graded by value, `LocalSearch` or a wrapper of it, and a `KernelPLS` with all
     hyperparameters learned, or a network that learns grades (`strategy_of_network`). For other models no benefit has
@@ -77,7 +78,7 @@ def default_strategy(
     if space.is_continuous and search.nearby is not False:
         others.append(NearBest(**shared))
     if any(not each.is_ordered for each in space.parameters.values()) and not classifier.noisy:
-        others.append(NeglectedChoices(**shared, additive=classifier.additive))
+        others += [NeglectedChoices(**shared, additive=classifier.additive), RoughGround(rows=classifier.rows)]
     if space.is_conditional and search.elsewhere is not False and not classifier.noisy:
         others.append(OtherBranches(**shared, alike=classifier.alike, additive=classifier.additive))
     return Turns([first, *others]) if others else first
@@ -126,8 +127,8 @@ def state_of_0_2(strategy: Strategy, state: Mapping[str, Any]) -> Mapping[str, A
     first = {name: state[name] for name in ("weights", "optimizers", "ready", "candidates")}
     if not isinstance(strategy, Turns):
         return first
-    kept = {NearBest: state.get("nearby", {}), OtherBranches: state.get("elsewhere", {}), NeglectedChoices: {}}
-    others = [kept[type(each)] for each in strategy.others]  # type: ignore[index]  # there are no others in a default
+    kept: dict[type[Strategy], Any] = {NearBest: state.get("nearby", {}), OtherBranches: state.get("elsewhere", {})}
+    others = [kept.get(type(each), {}) for each in strategy.others]
     had_turn = [
         bool(own.get("is_due", False)) if isinstance(each, NearBest) else not own.get("is_due", True)
         for each, own in zip(strategy.others, others, strict=True)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
 from deepbore.compute.numerics import smallest
+from deepbore.data.suspicion import TAIL
 from deepbore.data.trial import Budget
 from deepbore.labels import LabelledBatch, Labelling
 from deepbore.labels.grade import graded_by_value
@@ -20,7 +21,6 @@ POOL = 5 * ROWS  # candidate rows: the POOL best and the POOL newest
 GOOD, GOOD_PER_PARAMETER = 20, 2  # the axes are found from the 20 + 2 d best rows
 UNEXPLAINED = 1e-3  # the largest share of the labels' variance unexplained by a model that may propose
 CRASHES = 0.1  # the share of failures among the near rows from which they count as a failing region
-TAIL = 0.5  # thresholds beyond the median of the near rows, as in `ValueGradedLabels`
 FLOOR = 0.03  # the least length of an axis in units of the longest
 
 

@@ -16,11 +16,13 @@ from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import Proposal, View
 from deepbore.strategies.subset import CONSIDERED, Subset, SubsetStrategy, considered_rows, graded_beside
+from deepbore.validation import whole
 
 SHARE = 0.8  # of an equal share of the trials among the values of a choice, which is enough
-BRANCH, LEVEL = 4.0, 0.5  # trials for each unit of ln n that are enough, for a value with parameters of its own or none
+BRANCH, LEVEL = 4.0, 0.25  # trials for each unit of ln n that are enough, of a value with own parameters and of others
 OWN_DEVIATION = 0.5  # standard deviation of the logarithm of a length scale of a branch's own parameters
 BOLD = (0.0, 0.3)  # mean and standard deviation of the logarithm of the kernel's amplitude
+EVERY = 5  # proposals from turn to turn for branches: every second one costs more than it saves (docs/ablation.md)
 SAMPLED = 1024  # points of the space among which a possible value occurs
 PENALTY = 1e3  # subtracted from the predicted label where no value is neglected
 
@@ -39,7 +41,7 @@ class NeglectedChoices(SubsetStrategy):
       not have to be found again, and the acquisition chooses the branch that is the most promising for what is known
       of it. Length scales of a branch's own parameters have the prior of a space of these alone: they are not known
       after few trials.
-    - Any other value has had enough after ln n / 2. The kernel learns all trials.
+    - Any other value has had enough after ln n / 4. The kernel learns all trials.
     - Four fifths of an equal share of the trials of its choice are enough for either.
     - A branch goes on beyond that while it gains on the best one: in the second half of its trials its best value
       improved by more than it is behind. So branches are raced by their extremes, not by their means (Carpentier &
@@ -47,7 +49,8 @@ class NeglectedChoices(SubsetStrategy):
     - The values of the best trial are never neglected.
 
     The kernel's amplitude has a prior close to 1, so that a high label is possible where nothing is known. Only the
-    newest thousand trials are counted.
+    newest thousand trials are counted. It is an insurance, and has a price: in `Turns` it makes every fifth proposal
+    for branches, and every second one while a level is neglected, which lasts for a few trials.
 
     It applies in spaces with unordered choices, to one objective without budgets, constraints or earlier tasks, and
     labels by thresholds.
@@ -58,6 +61,7 @@ class NeglectedChoices(SubsetStrategy):
         prior: whether the hyperparameters have priors.
         crashes: whether single failures may be random.
         additive: whether a partly additive kernel is compared.
+        every: in `Turns`, it is due for branches at every so many proposals, >= 2.
 
     Raises:
         SettingError: for a number outside its range.
@@ -80,11 +84,21 @@ class NeglectedChoices(SubsetStrategy):
         prior: bool = True,
         crashes: bool = True,
         additive: bool = True,
+        every: int = EVERY,
     ):
         super().__init__(BoldModel(rows=rows, iterations=iterations, prior=prior, crashes=crashes, additive=additive))
+        whole(2, every=every)
+        self.branches_every = every
         self.alternatives: Alternatives | None = None
         self.neglected: Tensor | None = None  # which of the alternatives, as of the latest `applies`
         self.turn: list[Tensor] = []  # the same in the order of proposals: all branches, and all levels
+
+    @property
+    def every(self) -> int:  # type: ignore[override]  # read after `applies`
+        """Proposals from turn to turn: two while a level is neglected, else those for branches."""
+        if self.neglected is None or self.alternatives is None:
+            return self.branches_every
+        return 2 if bool((self.neglected & ~self.alternatives.has_own).any()) else self.branches_every
 
     def applies(self, view: View) -> bool:
         self.neglected = None

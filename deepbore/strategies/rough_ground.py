@@ -13,18 +13,21 @@ from deepbore.validation import whole
 
 ROWS = 200  # the default maximum of rows
 TREES = 100
-EVERY = 3
+EVERY = 4
+SMOOTH = 0.9  # share of the better labels' variance that the first model explains, from which ground is not rough
 
 
 class RoughGround(Strategy):
-    """Proposals by a random forest of all observations, at every third turn.
+    """Proposals by a random forest of all observations, at every fourth turn.
 
     The values of training runs are rough: neighbouring configurations differ by luck, and thresholds of settings make
     steps. A stationary kernel takes such steps for noise, or for short length scales, and then is most uncertain far
     from all data, in corners of the space. A forest splits where values change, and is as sure between two rows as at
     them: it stays close to what was good. Neither is better everywhere, so they take turns.
 
-    The upper confidence bound of the trees is maximised by the search of the first strategy.
+    Where the first model explains nine tenths of the variance of the better half of the labels, each by all other rows,
+    the ground is not rough, and the first model makes these proposals, too. The upper confidence bound of the trees is
+    maximised by the search of the first strategy.
 
     It applies in spaces with unordered choices, to one objective without budgets, constraints or earlier tasks.
 
@@ -35,15 +38,16 @@ class RoughGround(Strategy):
 
     Raises:
         SettingError: for a number outside its range.
-        MissingPackage: without scikit-learn.
 
     References:
         Tiao et al., BORE: Bayesian optimization by density-ratio estimation, ICML 2021 (BORE-RF).
     """
 
     def __init__(self, rows: int = ROWS, trees: int = TREES, every: int = EVERY):
+        whole(1, rows=rows, trees=trees)
         whole(2, every=every)
-        self.model, self.every = RandomForest(trees=trees, rows=rows), every
+        self.rows, self.trees, self.every = rows, trees, every
+        self.model: RandomForest | None = None  # made when it is first due: scikit-learn takes a second to import
 
     def check(self, space: SearchSpace, labels: Labelling) -> None:
         if labels.grades_front:
@@ -58,8 +62,12 @@ class RoughGround(Strategy):
         return view.batch is not None and view.first is not None and view.has_plain_outcomes and has_choices
 
     def fit(self, view: View) -> bool:
-        """Grows the forest on all labelled rows."""
+        """Grows the forest on all labelled rows, unless the first model explains them."""
         assert view.batch is not None
+        assert view.first is not None
+        if view.first.classifier.explained > SMOOTH:
+            return False
+        self.model = self.model or RandomForest(trees=self.trees, rows=self.rows)
         self.model.bind(view.space.without_fixed)
         self.model.generator = view.generator
         self.model.to(view.batch.points.device)
@@ -69,6 +77,7 @@ class RoughGround(Strategy):
 
     def propose(self, view: View, q: int) -> Proposal:
         assert view.first is not None
+        assert self.model is not None
         acquisition = UpperConfidenceBound().resolved(self.model)
         return Proposal(view.first.candidates.propose(view.search(self.model, acquisition), q), self.model)
 

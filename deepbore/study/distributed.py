@@ -122,10 +122,10 @@ class DistributedStudy:
             RankError: if a rank has died.
         """
         self._agree({"q": q})
-        judge = self.study.state.judge
-        trials = [replace(trial, reporter=Reporting(judge)) for trial in self.study.ask(q)]
-        self._reporting |= {each.id: each.reporter for each in trials if isinstance(each.reporter, Reporting)}
-        return trials
+        judge, trials = self.study.state.judge, self.study.ask(q)
+        reporting = {trial.id: Reporting(judge) for trial in trials}
+        self._reporting |= reporting
+        return [replace(trial, reporter=reporting[trial.id]) for trial in trials]
 
     def share(self, trials: Sequence[Trial]) -> list[Trial]:
         """The trials of this rank: each trial belongs to exactly one."""

@@ -10,7 +10,7 @@ from typing import Any, Unpack, cast
 
 from deepbore.classifiers import Classifier
 from deepbore.data.journal import Journal, holds_anything
-from deepbore.data.journal_format import JOURNAL
+from deepbore.data.lines import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History, replay
 from deepbore.data.times import times_path

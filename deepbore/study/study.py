@@ -31,7 +31,7 @@ from deepbore.data.imported import (
 )
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_noise, as_number, as_outcome
-from deepbore.data.reports import as_step
+from deepbore.data.reports import Stages, as_step
 from deepbore.data.trial import ROUNDING, Status, Trials
 from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
@@ -281,6 +281,7 @@ class Study:
         self._control: RunControl | None = None  # of the run in progress
         self._recommendation: tuple[tuple[int, ...], int | None] | None = None  # with the counts that it is based on
         self._asked: dict[int, float] = {}  # row -> when `ask` gave it, in seconds since 1970
+        self._stages: dict[int, Stages] = {}  # row -> the steps that a running trial has reported
         self._promoted: dict[int, int] = {}  # row -> the one that continues it, where `report` has promoted it
         self.observations.to(self._device)
         if self.observations.journal is not None:
@@ -559,7 +560,7 @@ class Study:
             >>> goes_on, [study.trials[row].status.name for row in range(3)]
             (False, ['COMPLETE', 'COMPLETE', 'COMPLETE'])
         """
-        if isinstance(trial, Trial) and isinstance(trial.reporter, Reporting):  # of a run, by its objective
+        if isinstance(trial, Trial) and Reporting.of(trial) is not None:  # of a run, by its objective
             trial.report(value.values[0] if isinstance(value, Outcome) and value.values else value, step)
             is_spent = trial.budget is not None and step >= trial.budget * (1 - ROUNDING)
             return not (is_spent or trial.should_prune())
@@ -577,7 +578,7 @@ class Study:
         if has_budget:
             required(step=step)
             above(0, step=step)
-        observations.report(row, {as_step(step): outcome.values[0] if outcome.values else float("nan")})
+        observations.report(row, {self._placed(row, step): outcome.values[0] if outcome.values else float("nan")})
         if has_budget and (outcome.has_failed or step >= float(observations.budgets[row]) * (1 - ROUNDING)):
             observations.tell(row, outcome)
             self._note_time(row)
@@ -595,11 +596,20 @@ class Study:
     def _keep_report(self, trial: Trial | int, value: SupportsFloat, step: float) -> None:
         """`trial.report` of a trial that `ask` gave."""
         self._restore()
-        self.observations.report(self._held(trial), {as_step(step): as_number(value, "a reported value")})
+        held, number = self._held(trial), as_number(value, "a reported value")
+        self.observations.report(held, {self._placed(self.observations.row_of(held), step): number})
+
+    def _placed(self, row: int, step: float) -> float:
+        """The step that is kept: without a budget, one that is not greater than the last begins a stage behind it."""
+        step = as_step(step)
+        if self.observations.budget is not None:
+            return step
+        return self._stages.setdefault(row, Stages()).place(step)  # another process began the training again
 
     def _note_time(self, trial: Trial | int) -> None:
         """Keeps how long a trial took that `ask` gave in this process."""
         row = trial.id if isinstance(trial, Trial) else int(trial)
+        self._stages.pop(row, None)
         if (began := self._asked.pop(row, None)) is not None:
             self.observations.note_times(row, began, time.time())
 
@@ -981,7 +991,7 @@ class Study:
         Raises:
             MissingPackage: without pandas.
         """
-        return as_frame(self.observations.table, self.observations.objectives)
+        return as_frame(self.observations.columns, self.observations.objectives)
 
     @property
     def observations(self) -> Observations:

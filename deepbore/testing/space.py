@@ -14,6 +14,7 @@ from deepbore.testing.require import require, require_equal, require_raises, req
 N = 50
 MANY = 1000  # the most levels that are checked
 ROUNDING = 1e-9
+EVEN, LOOSE = 20_000, 0.01  # uniform numbers of a check of densities, and its tolerance
 
 
 def check_parameter(parameter: Parameter) -> None:
@@ -34,6 +35,7 @@ def check_parameter(parameter: Parameter) -> None:
     check_native_values(parameter, column)
     check_levels(parameter, column)
     check_moves(parameter, column)
+    check_beliefs(parameter)
     check_plain_data(parameter)
     check_space_of(parameter)
 
@@ -87,6 +89,29 @@ def check_moves(parameter: Parameter, column: Tensor) -> None:
     if parameter.levels is not None:
         stayed = int((parameter.to_level(moved) == parameter.to_level(column)).sum())
         require(stayed == 0, f"a move must go to another level, but {stayed} of {N} stay")
+
+
+def check_beliefs(parameter: Parameter) -> None:
+    """What is believed of the best value is a distribution: entries are drawn as often as its density says."""
+    uniform = (torch.arange(EVEN, dtype=torch.float64) + 0.5) / EVEN
+    drawn = parameter.from_uniform(uniform)
+    density = parameter.log_prior(drawn).exp()
+    require_shape(density, (EVEN,), "log_prior")
+    mean = float(density.mean())
+    require(
+        abs(mean - 1) < LOOSE, f"the density of log_prior must be 1 on average over random entries, but is {mean:.4g}"
+    )
+    if parameter.belief is None:
+        return
+    believed = parameter.from_uniform(parameter.belief.quantile(uniform))
+    low, high = float(believed.min()), float(believed.max())
+    inside = low >= 0 and high <= parameter.upper
+    require(inside, f"believed entries must stay within [0, {parameter.upper}], but reach [{low:.6g}, {high:.6g}]")
+    middle = float((drawn * density).mean())
+    gap = abs(float(believed.mean()) - middle) / parameter.upper
+    require(
+        gap < LOOSE, f"believed entries must have the mean of log_prior, {middle:.4g}, but have {believed.mean():.4g}"
+    )
 
 
 def check_plain_data(parameter: Parameter) -> None:

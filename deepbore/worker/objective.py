@@ -39,7 +39,7 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
         but numbers. Of an exception `attributes["traceback"]` keeps the last 4000 characters of the traceback.
         A pruned trial if it raised `TrialPruned`, that of Optuna included.
     """
-    given = trial.reporter if isinstance(trial.reporter, Reporting) else Reporting()
+    given = Reporting.of(trial) or Reporting()
     reporting = Reporting(given.judge, given.send)  # of this attempt alone
     outcome = _evaluated(objective, replace(trial, reporter=reporting))
     return replace(outcome, reports=reporting.reports) if reporting.reports and not outcome.reports else outcome

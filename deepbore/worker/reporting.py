@@ -4,6 +4,7 @@ Light to import: worker processes load it.
 """
 
 import contextlib
+import errno
 import hmac
 import json
 import logging
@@ -12,16 +13,19 @@ import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from deepbore.data.outcome import as_number
-from deepbore.data.reports import as_step
+from deepbore.data.reports import Stages, as_step
 from deepbore.data.trial import Trial
 
 Judge = Callable[[int, Mapping[float, float]], bool]  # of a trial's id, and its new reports: whether it should end
 LONGEST = 2**24  # bytes of a message
 WAIT = 30.0  # seconds for an answer, after which the trial goes on
+PAUSE = 0.1  # seconds after a connection that could not be taken
+CLOSED = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)  # errors of a socket that was shut down
 ADDRESS = "DEEPBORE_REPORTS"  # the variable that tells a program where its trial reports to
 log = logging.getLogger(__name__)
 
@@ -68,17 +72,24 @@ class Reporting:
         self.judge, self.send = judge, send
         self.reports: dict[float, float] = {}
         self._unsent: dict[float, float] = {}
-        self._last = -1.0
+        self._stages = Stages()
         self._decision = False
 
+    @classmethod
+    def of(cls, trial: Trial | None) -> "Reporting | None":
+        """What a trial reports to that a run evaluates; None for any other, and for no trial."""
+        reporter = None if trial is None else trial.reporter
+        return reporter if isinstance(reporter, Reporting) else None
+
     def report(self, trial: Trial, value: Any, step: float) -> None:  # of `Reporter`
-        """Keeps a value. A step that is not greater than the last one begins the curve anew from there."""
+        """Keeps a value; without a budget a step that is not greater than the last one begins a stage behind it."""
         step, value = as_step(step), as_number(value, "a reported value")
-        if step <= self._last:
+        if trial.budget is None:
+            step = self._stages.place(step)
+        elif self.reports and step <= max(self.reports):  # what was spent is told again: from a checkpoint
             self.reports = {each: kept for each, kept in self.reports.items() if each < step}
             self._unsent = {each: kept for each, kept in self._unsent.items() if each < step}
         self.reports[step] = self._unsent[step] = value if math.isfinite(value) else math.nan
-        self._last = step
         if self.send is not None:
             self.send(step, self.reports[step])
 
@@ -181,6 +192,7 @@ class JudgeServer:
     def __init__(self, judge: Judge, is_local: bool = True):
         self._judge = judge
         self._socket = socket.create_server(("127.0.0.1" if is_local else "", 0))
+        self._socket.settimeout(None)  # whatever the program has set as its default
         port = self._socket.getsockname()[1]
         hosts = ("127.0.0.1",) if is_local else (*_own_addresses(), "127.0.0.1")
         self.address = RemoteJudge(hosts, port, secrets.token_hex(32))
@@ -200,8 +212,11 @@ class JudgeServer:
         while True:
             try:
                 connection, _ = self._socket.accept()
-            except OSError:  # closed
-                return
+            except OSError as error:
+                if self._socket.fileno() < 0 or error.errno in CLOSED:
+                    return
+                time.sleep(PAUSE)  # a client that is gone, or too many open files: the next one may be served
+                continue
             self._open.add(connection)
             threading.Thread(target=self._serve, args=(connection,), daemon=True, name="deepbore-reports").start()
 

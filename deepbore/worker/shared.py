@@ -41,7 +41,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self, TypeVar
 from uuid import uuid4
 
-from deepbore.data.journal_format import told
+from deepbore.data.events import Told
 from deepbore.data.outcome import Mistake, Outcome, WrongReturn
 from deepbore.data.trial import Status, Trial
 from deepbore.errors import MissingPackage, ObjectiveError, SettingError
@@ -402,7 +402,7 @@ class Worker:
         self._has_value = self._has_value or not outcome.has_failed
         state, values = STATES[outcome.status], list(outcome.values) if outcome.status is Status.COMPLETE else None
         try:
-            patiently(self.storage.set_trial_system_attr, identity, OUTCOME, told(trial.id, outcome))
+            patiently(self.storage.set_trial_system_attr, identity, OUTCOME, Told(trial.id, outcome).line())
             if outcome.reason:
                 patiently(self.storage.set_trial_user_attr, identity, "reason", outcome.reason)
             if outcome.constraints:  # as Optuna keeps them

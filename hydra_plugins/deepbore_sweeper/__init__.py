@@ -31,6 +31,7 @@ class DeepBoreSweeperConf:
     acquisition: Any = None
     candidates: Any = None
     labels: Any = None
+    priors: dict[str, Any] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
 
 

@@ -1,6 +1,7 @@
 """Searches of the box and without gradients: evolution, random restarts, climbing with values fixed."""
 
 import pytest
+import scipy.optimize
 import torch
 
 import deepbore as db
@@ -205,3 +206,31 @@ def test_a_relaxed_search_searches_where_what_is_fixed_stands():
     asked = asked_by(study, 10)
     assert {params["x4"] for params in asked} == {0.5}
     assert min(map(round_bowl, asked)) < 0.2**2 + 1e-3  # the best with what is fixed is 0.2^2
+
+
+def test_evolution_knows_which_columns_are_whole_numbers(monkeypatch):
+    kinds = {
+        "x": Real(-5, 5),
+        "log": Real(1e-3, 1, log=True),
+        "step": Real(0, 1, step=0.25),
+        "n": Integer(3, 7),
+        "many": Integer(0, 10**7),
+        "c": Categorical(["a", "b", "c"]),
+        "o": Ordinal([1, 2, 4, 8]),
+        "two": Categorical(["a", "b"]),
+    }
+    space, told = SearchSpace(kinds), {}
+    evolve = scipy.optimize.differential_evolution
+
+    def listened(*args, **about):
+        told.update(about)
+        return evolve(*args, **about)
+
+    monkeypatch.setattr("scipy.optimize.differential_evolution", listened)
+    DifferentialEvolution(evaluations=60, population=20).ranked(searching(Bowl(), space), q=1)
+    drawn = space.sample(300, generator())
+    bounds = torch.as_tensor(told["bounds"])
+    whole = (drawn == drawn.round()).all(0) & (bounds[:, 1] == drawn.max(0).values)
+    assert list(told["integrality"]) == whole.tolist()
+    assert 2 <= sum(told["integrality"]) < len(space)
+    assert told["maxiter"] == 2  # after the first of three generations

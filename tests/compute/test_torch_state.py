@@ -5,6 +5,7 @@ import threading
 import time
 import warnings
 
+import numpy as np
 import pytest
 import torch
 
@@ -131,3 +132,39 @@ def test_two_runs_in_two_threads_leave_the_default_dtype_as_it_was(in_double):
 
 def test_minimize_runs_in_the_default_dtype_of_the_caller(in_double):
     assert math.isclose(minimize(precise, LINE, 12, seed=0).best_params["x"], 0.3, abs_tol=0.05)
+
+
+@pytest.mark.parametrize("how", ["asked", "optimized", "recommended", "loaded"])
+def test_a_program_in_which_numpy_raises_has_the_same_run_and_raises_in_its_own_code(tmp_path, how):
+    def objective(params):
+        assert np.geterr() == dict.fromkeys(("divide", "over", "under", "invalid"), "raise")
+        return bowl(params)
+
+    def tried(name):
+        study = Study(PLANE, seed=2, n_initial=4, journal=tmp_path / name)
+        study.optimize(objective if name == "raising" else bowl, 14 if how == "optimized" else 6, progress=False)
+        if how == "loaded":
+            study.close()
+            study = Study.load(tmp_path / name)
+        if how == "recommended":
+            assert study.recommended is not None
+        go_on(study, 4)
+        return study.trials
+
+    plain = tried("plain")
+    before = np.seterr(all="raise")
+    try:
+        assert [trial.params for trial in tried("raising")] == [trial.params for trial in plain]
+        assert set(np.geterr().values()) == {"raise"}
+    finally:
+        np.seterr(**before)
+
+
+def test_modes_of_numpy_that_an_objective_sets_stay_where_they_were_set():
+    def ignoring(params):
+        with np.errstate(all="ignore"):
+            return float(np.log(np.zeros(1))[0] * 0 + 1) if params["x"] > 2 else bowl(params)
+
+    before = np.geterr()
+    minimize(ignoring, PLANE, 6, n_initial=4, progress=False)
+    assert np.geterr() == before

@@ -40,7 +40,7 @@ def three(path, name):
     return observations
 
 
-ROOMS = ("observations", "journal", "journal_format", "table", "imported", "comparisons")
+ROOMS = ("observations", "journal", "lines", "events", "ledger", "columns", "imported")
 WRITING = (*(f"deepbore/data/{room}.py" for room in ROOMS), "deepbore/loop/state.py")
 
 

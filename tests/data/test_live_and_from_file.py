@@ -141,7 +141,7 @@ def known(study):
             "trials": [told(trial, study.space.plain(trial.params)) for trial in study.trials],
             "best": [best_of(study.best_trial)] if observations.k == 1 else [each.id for each in study.pareto_front],
             "shape": tuple(observations.constraints.shape),
-            "finished": observations.table.finished,
+            "finished": observations.ledger.finished,
         }
     )
 

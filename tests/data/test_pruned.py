@@ -27,7 +27,7 @@ def told(trials, space=LINE, **about):
 def test_a_pruned_trial_has_in_the_end_the_place_that_it_had_at_its_step():
     curves = [([5.0, 4.0], 1.0), ([6.0, 5.0], 2.0), ([8.0, 7.0], 4.0)]
     observations = told([*curves, ([7.0], None), ([10.0], None), ([1.0], None)])
-    likely = likely_values(observations.table)
+    likely = likely_values(observations.columns)
     assert likely[3] == pytest.approx(3.0)  # between 6 and 8 as between 2 and 4
     assert likely[4] == pytest.approx(4.0 + 2.0 * 3 / 3)  # beyond 8 in the ratio of the ranges
     assert likely[5] == 2.0  # the best of all at its step, but never the best
@@ -35,18 +35,18 @@ def test_a_pruned_trial_has_in_the_end_the_place_that_it_had_at_its_step():
 
 def test_of_ties_at_its_step_it_has_the_worst_place():
     complete = [([1.0], 0.0), ([1.0], 1.0), ([1.0], 2.0), ([5.0], 4.0)]
-    assert likely_values(told([*complete, ([1.0], None)]).table) == {4: 2.0}
+    assert likely_values(told([*complete, ([1.0], None)]).columns) == {4: 2.0}
 
 
 def test_trials_that_were_pruned_later_are_compared_with_too():
     complete = [([5.0, 4.0, 3.0], 1.0), ([6.0, 5.0, 4.0], 2.0)]
     observations = told([*complete, ([7.0, 6.0], None), ([6.5], None)])
-    assert likely_values(observations.table) == {2: pytest.approx(3.0), 3: pytest.approx(2.5)}
+    assert likely_values(observations.columns) == {2: pytest.approx(3.0), 3: pytest.approx(2.5)}
 
 
 def test_what_is_not_known_stays_unknown():
     observations = told([([], None), ([1.0], None)])
-    assert likely_values(observations.table) == {}
+    assert likely_values(observations.columns) == {}
     assert observations.believed.values.isnan().all()
     batch = LabelledBatch.of(observations.believed, ValueGradedLabels())
     assert not batch.separable
@@ -55,7 +55,7 @@ def test_what_is_not_known_stays_unknown():
 
 def test_a_curve_that_has_diverged_is_worse_than_all():
     observations = told([([1.0], 0.0), ([2.0], 1.0), ([float("nan")], None), ([3.0], None)])
-    likely = likely_values(observations.table)
+    likely = likely_values(observations.columns)
     assert likely[2] >= likely[3] > 1.0
 
 
@@ -102,7 +102,7 @@ def test_budgets_are_compared_each_with_its_own():
         reports, shift = {0.5: float(row)}, 100.0 * (row >= 4)
         outcome = Outcome.pruned() if row % 4 == 3 else Outcome(row + shift)
         observations.tell(row, Outcome(outcome.values, status=outcome.status, reports=reports))
-    assert likely_values(observations.table) == {3: pytest.approx(3.0), 7: pytest.approx(107.0)}
+    assert likely_values(observations.columns) == {3: pytest.approx(3.0), 7: pytest.approx(107.0)}
 
 
 def test_several_objectives_have_no_pruned_trials():

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from deepbore import Budget, Ordinal, Outcome, SearchSpace
 from deepbore.data.observations import Observations
-from deepbore.data.ranking import Ranking, best_trial, may_be_best
+from deepbore.data.ranking import Ranking, may_be_best
 from deepbore.data.replicates import Replicates
 from deepbore.data.trial import Status
 
@@ -38,6 +38,12 @@ def take(observations, step, given, other):
         observations.add({"x": list(range(len(given)))}, given, constraints=constraints, budgets=budgets)
 
 
+def best_trial(trials, has_budget):
+    """The first feasible trial with the best value, at the largest budget that has any; by a look at all of them."""
+    among = filter(may_be_best, trials)
+    return min(among, key=lambda each: (-(each.budget or 0) if has_budget else 0, each.value), default=None)
+
+
 def since_best(observations, steps):
     """How many trials were told since a better one was, step by step."""
     n, before = 0, None
@@ -46,7 +52,7 @@ def since_best(observations, steps):
         take(observations, *step)
         if len(observations.finished_rows) == known:
             continue
-        best = best_trial(observations.trials(), observations.directions, observations.budget is not None)
+        best = best_trial(observations.trials(), observations.budget is not None)
         key = None if best is None else (-(best.budget or 0) if observations.budget else 0, best.value)
         n = 0 if step[0] == "add" or (key is not None and (before is None or key < before)) else n + 1
         before = key
@@ -62,7 +68,7 @@ def test_the_best_and_how_long_ago_it_was_are_those_of_a_look_at_all_trials(budg
         take(observations, *step)
         if step[0] == "look":
             _ = observations.best, observations.sorted_values
-    expected = best_trial(observations.trials(), observations.directions, budget is not None)
+    expected = best_trial(observations.trials(), budget is not None)
     assert observations.best == expected
     assert observations.n_since_best == since_best(again, steps)
     own = observations.values[:, 0]
@@ -71,7 +77,7 @@ def test_the_best_and_how_long_ago_it_was_are_those_of_a_look_at_all_trials(budg
     if budget is not None and candidates:
         largest = max(observations.trial(row).budget for row in candidates)
         candidates = [row for row in candidates if observations.trial(row).budget == largest]
-    assert observations.ranking.may_be_best.nonzero().squeeze(-1).tolist() == candidates
+    assert observations.may_be_best.nonzero().squeeze(-1).tolist() == candidates
 
 
 def test_nothing_is_ranked_when_a_trial_is_told(monkeypatch):
@@ -96,7 +102,7 @@ def test_infeasible_rows_come_after_all_feasible_ones_by_their_violation():
     observations.add({"x": list(range(4))}, [0.0, 1.0, 2.0, 3.0], constraints=[[2.0], [1.0], [-1.0], [0.0]])
     assert observations.best_rows(4).tolist() == [2, 3, 1, 0]
     assert observations.best_first(torch.tensor([0, 1, 2, 3])).tolist() == [2, 3, 1, 0]
-    assert observations.ranking.front_rows().tolist() == [2]
+    assert observations.front_rows.tolist() == [2]
     assert observations.best.id == 2
     assert observations.trial(0).status is Status.COMPLETE
     assert not math.isnan(observations.trial(0).value)

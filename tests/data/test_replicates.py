@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from deepbore import Budget, KernelPLS, Ordinal, Outcome, SearchSpace, Study, ValueGradedLabels
+from deepbore.data.columns import first_among, regrouped
 from deepbore.data.observations import Observations, Status
 from deepbore.data.replay import read_record
 from deepbore.data.replicates import Replicates
-from deepbore.data.table import first_among, regrouped
 from deepbore.errors import ShapeError, ValueTypeError
 from deepbore.labels import LabelledObservations, RankGradedLabels, RungLabels
 from deepbore.testing import fit
@@ -46,7 +46,7 @@ def take(observations, step, given):
 
 
 def as_if_new(observations):
-    return Replicates(observations.table).average()
+    return Replicates(observations.columns).average()
 
 
 @pytest.mark.slow

@@ -278,10 +278,10 @@ MISTAKEN = {
 def test_what_can_not_be_is_refused_and_changes_nothing(error, says, call):
     observations = begun()
     observations.withdraw(1, "a typo")
-    before, entries = observations.trials(), list(observations.table.finished)
+    before, entries = observations.trials(), list(observations.ledger.finished)
     with pytest.raises(error, match=says):
         call(observations)
-    assert (observations.trials(), observations.table.finished) == (before, entries)
+    assert (observations.trials(), observations.ledger.finished) == (before, entries)
 
 
 def test_several_are_withdrawn_by_one_line_of_the_journal(tmp_path):

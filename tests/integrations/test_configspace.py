@@ -1,9 +1,10 @@
 """Spaces of ConfigSpace: what it samples is of the space that is read, and what that samples is legal there."""
 
+import numpy as np
 import pytest
 import torch
 
-from deepbore import Categorical, Integer, Ordinal, Real, SearchSpace, Study
+from deepbore import Categorical, Integer, Normal, Ordinal, Real, SearchSpace, Study
 from deepbore.errors import PointError, SpaceError
 
 cs = pytest.importorskip("ConfigSpace")
@@ -109,8 +110,8 @@ def test_ours_is_written_and_read_again():
     ("make", "says"),
     [
         (lambda: cs.Constant("k", 3), "'k', a Constant, has no counterpart.*let the objective set it"),
-        (lambda: cs.Float("n", (0, 1), distribution=cs.Normal(0.5, 1)), "'n', a NormalFloatHyperparameter"),
-        (lambda: cs.Categorical("w", ["a", "b"], weights=[0.9, 0.1]), "'w' has no counterpart.*weights"),
+        (lambda: cs.Float("n", (0, 1), distribution=cs.Beta(2, 3)), "'n', a BetaFloatHyperparameter.*a normal one"),
+        (lambda: cs.Float("n", (0, 1), distribution=cs.Normal(5, 1)), "'n' has no counterpart.*must lie in"),
     ],
 )
 def test_what_has_no_counterpart_here_is_refused_by_name(make, says):
@@ -144,3 +145,41 @@ def test_alternatives_over_several_parents_are_refused_by_name():
 def test_what_has_no_counterpart_there_is_refused_by_name(space, says):
     with pytest.raises(SpaceError, match=says):
         to_configspace(space)
+
+
+# --- what is believed ------------------------------------------------------------------------------------------------
+
+
+def test_normal_distributions_and_weights_are_priors_and_go_back():
+    theirs = cs.ConfigurationSpace(seed=0)
+    theirs.add(
+        cs.Float("x", (-2, 6), distribution=cs.Normal(1, 0.5)),
+        cs.NormalFloatHyperparameter("lr", mu=1e-3, sigma=3, lower=1e-5, upper=0.3, log=True),
+        cs.Integer("n", (1, 100), distribution=cs.Normal(30, 5)),
+        cs.Categorical("c", ["a", "b"], weights=[0.9, 0.1]),
+        cs.Float("plain", (0, 1)),
+        cs.Float("told", (0, 1), default=0.25),
+        cs.Categorical("first", ["a", "b"]),
+    )
+    space = from_configspace(theirs)
+    assert space.parameters["x"].prior == Normal(1.0, 0.5)
+    assert space.parameters["n"].prior == Normal(30.0, 5.0)
+    assert space.parameters["c"].prior == (0.9, 0.1)
+    beliefs = {name: each.belief is not None for name, each in space.parameters.items()}
+    assert beliefs == {"x": True, "lr": True, "n": True, "c": True, "plain": False, "told": True, "first": False}
+    for mine in (space, from_configspace(to_configspace(space))):
+        drawn = mine.decode_columns(mine.sample(4000, torch.Generator().manual_seed(0), prior=True))
+        sampled = theirs.sample_configuration(4000)
+        for name in ("x", "lr", "n"):  # as often as ConfigSpace itself draws them
+            at = [0.16, 0.5, 0.84]
+            own, other = (np.quantile(values, at) for values in (drawn[name], [each[name] for each in sampled]))
+            assert np.allclose(own, other, rtol=0.1, atol=0.1 * abs(other[2] - other[0]))
+        assert np.mean([each == "a" for each in drawn["c"]]) == pytest.approx(0.9, abs=0.02)
+
+
+def test_a_prior_that_configspace_has_no_word_for_is_left_out_with_a_warning():
+    with pytest.warns(UserWarning, match="the prior of 'o' is left out"):
+        made = to_configspace(SearchSpace({"o": Ordinal([1, 2, 4], prior=[1, 2, 1]), "x": Real(0, 1)}))
+    assert made["o"].sequence == (1, 2, 4)
+    with pytest.raises(SpaceError, match="prior of 'n' has no counterpart"):
+        to_configspace(SearchSpace({"n": Integer(16, 4096, log=True, prior=Normal(256, 2))}))

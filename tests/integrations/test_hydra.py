@@ -13,7 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 import deepbore
 import deepbore as db
 import forked
-from deepbore import Categorical, Integer, Ordinal, Real, Study
+from deepbore import Categorical, Integer, Normal, Ordinal, Real, Study
 from deepbore.errors import SettingError
 from deepbore.integrations.hydra import Plan, parameter_of
 from processes import ROOT
@@ -67,6 +67,21 @@ def test_a_plan_parts_what_is_swept_from_what_is_fixed_and_the_last_one_counts()
     assert pinned.fixed == ["++x=0.5", "++y=3"]
     (again,) = parsed("lr=1e-05")
     assert again.value() == 1e-5
+
+
+def test_priors_are_given_by_the_names_of_what_is_swept():
+    plan = Plan.of(parsed("lr=tag(log, interval(1e-5, 1))", "+width=16,32", "model=small,large"))
+    told = {"lr": {"centre": 1e-3, "spread": 3}, "width": {16: 1, 32: 2}, "model": [3, 1]}
+    believed = plan.with_priors(told).space.parameters
+    assert believed["lr"].prior == Normal(1e-3, 3.0)
+    assert believed["+width"].prior == (1.0, 2.0)
+    assert believed["model"].prior == (3.0, 1.0)
+    for priors, says in [
+        ({"rate": [1, 2]}, "what is swept"),
+        ({"lr": {"centre": 3, "spread": 3}}, "the prior of 'lr'"),
+    ]:
+        with pytest.raises(SettingError, match=says):
+            plan.with_priors(priors)
 
 
 @pytest.mark.parametrize(

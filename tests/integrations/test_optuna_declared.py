@@ -5,7 +5,7 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from deepbore import Categorical, Integer, Library, Real, SearchSpace
+from deepbore import Categorical, Integer, Library, Normal, Real, SearchSpace
 from deepbore.errors import SpaceError
 from deepbore.integrations.optuna import PROPOSED, DeepBoreSampler, suggest
 
@@ -67,3 +67,11 @@ def test_a_space_that_optuna_can_not_say_is_refused(tmp_path):
     np.save(tmp_path / "features.npy", np.eye(3))
     with pytest.raises(SpaceError, match="'molecule'"):
         DeepBoreSampler(space={"molecule": Library(str(tmp_path / "features.npy"))})
+
+
+def test_a_declared_space_has_priors_which_the_design_is_drawn_from():
+    believed = Real(0, 1, prior=Normal(0.6, 0.02))
+    study = run(SearchSpace({**SPACE.parameters, "a": believed}, constraints=["a + b <= 1"]), 8)
+    near = [abs(trial.params["a"] - 0.6) < 0.08 for trial in study.trials]
+    assert near[:3] == [True] * 3  # the fourth is uniform
+    assert sum(near) >= 6

@@ -5,7 +5,7 @@ import pytest
 import torch
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from deepbore import Categorical, Integer, Ordinal, Real, SearchSpace
+from deepbore import Categorical, Integer, Normal, Ordinal, Real, SearchSpace
 from deepbore.errors import SpaceError
 from deepbore.integrations.optuna import from_optuna, suggest, to_distributions
 
@@ -89,3 +89,9 @@ def test_ranges_that_differ_between_trials_are_refused_by_name():
     )
     with pytest.raises(SpaceError, match=r"\['x'\] have no counterpart"):
         from_optuna(study)
+
+
+def test_priors_that_distributions_can_not_say_are_left_out_by_name():
+    space = SearchSpace({"lr": Real(1e-5, 1e-1, log=True, prior=Normal(1e-3, 3)), "x": Real(0, 1, default=0.5)})
+    with pytest.warns(UserWarning, match=r"no priors: those of \['lr'\] are left out. DeepBoreSampler"):
+        assert to_distributions(space)["lr"] == DISTRIBUTIONS["lr"]

@@ -13,6 +13,7 @@ def test_the_default_labels_are_graded_for_what_learns_grades():
         (KernelPLS(), ValueGradedLabels, 0.5),
         (MLPClassifier(), ValueGradedLabels, 0.5),
         (Calibrated(DeepEnsemble(members=2), folds=2), ValueGradedLabels, 0.5),
+        (LaplaceGGN(), ValueGradedLabels, 1 / 3),
         (LaplaceGGN(likelihood="bernoulli"), ThresholdLabels, 0.25),
         (XGBoost(), ThresholdLabels, 0.25),
     ):

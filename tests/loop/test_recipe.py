@@ -24,6 +24,7 @@ from deepbore.classifiers import PerColumn, Relaxed
 from deepbore.component import describe, make
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import EmphasiseChanges, RankGradedLabels, ThresholdLabels, ValueGradedLabels
+from deepbore.loop.recipe import check_described
 from deepbore.testing import check_classifier
 from objectives import bowl
 from plane import LINE, PLANE, SQUARE
@@ -212,3 +213,26 @@ def test_a_study_of_preferences_keeps_its_labels_with_another_gamma(tmp_path):
     study.prefer(*study.ask(2))
     study.close()
     assert isinstance(Study.load(tmp_path / "run", gamma=0.3).labels, PreferenceLabels)
+
+
+PARTS = {"labels": describe(ThresholdLabels()), "n_initial": 4}
+
+
+@pytest.mark.parametrize("given", [[], ["labels"], ["labels", "n_initial"], ["n_initial"]])
+def test_a_header_may_say_of_its_own_parts_which_were_given(given):
+    check_described({**PARTS, "given": given})
+    check_described(PARTS)
+
+
+@pytest.mark.parametrize(
+    "given", [["classifier"], ["labels", "classifier"], ["labels", 3], [None], ["given", "labels", "x"]]
+)
+def test_a_header_that_says_of_other_parts_that_they_were_given_is_refused(given):
+    with pytest.raises(SettingError, match="given parts must be among its parts, but got"):
+        check_described({**PARTS, "given": given})
+
+
+@pytest.mark.parametrize("name", ["given", "turns"])
+def test_a_header_whose_lists_are_none_is_refused(name):
+    with pytest.raises(SettingError, match=f"{name} must be a list, but got"):
+        check_described({**PARTS, name: {"labels": 1}})

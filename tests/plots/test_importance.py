@@ -1,12 +1,12 @@
-"""The importance of parameters, by permutation and by Shapley values."""
+"""The importance of parameters, by Shapley values, and near the best."""
 
 import pytest
 import torch
 
-from deepbore import Categorical, Condition, Real, SearchSpace, Study, plots, plots as pictures
-from deepbore.plots.importance_chart import exchanged, local_shares
+from deepbore import Categorical, Condition, Real, SearchSpace, plots, plots as pictures
+from deepbore.plots.importance_chart import local_shares, shares_chart
 from deepbore.plots.predictions import centre
-from drawn_studies import CUBE, LINE, MIXED, Known, told, trained
+from drawn_studies import CUBE, LINE, Known, told, trained
 from pictured import told_at_random, tried_on
 
 
@@ -53,58 +53,28 @@ def study():
     return trained()
 
 
-def known(formula, space=CUBE, n=512):
-    """A study of evenly spread trials with this formula as its classifier."""
-    study = Study(space, classifier=Known(formula))
-    for row in study.observations.reserve(space.sobol(n, seed=0)):
-        study.tell(row, row)
-    study.fit(epochs=1)
-    return study
-
-
-@pytest.mark.parametrize(
-    ("formula", "expected"),
-    [
-        (lambda x: 0.5 * x[:, 0] + 0.25 * x[:, 1], [4 / 5, 1 / 5, 0]),  # variances 1/4 and 1/16 of one
-        (lambda x: x[:, 0] * x[:, 1], [4 / 7, 4 / 7, 0]),  # V = 7/144, V_1 = V_2 = 3/144, V_12 = 1/144
-    ],
-)
-def test_importance_is_the_total_effect_index_where_trials_are_uniform(formula, expected):
-    found = pictures.importances(known(formula), samples=8192)
-    assert [found[name] for name in CUBE.names] == pytest.approx(expected, abs=0.03)
-    assert list(found.values()) == sorted(found.values(), reverse=True)
-
-
-def test_importance_of_conditional_parameters():
-    momentum = known(lambda x: torch.where(MIXED.active(x)[:, 3], x[:, 3], 0.0), MIXED)
-    found = pictures.importances(momentum)
-    assert found["lr"] == found["units"] == found["nesterov"] == 0
-    assert found["momentum"] > 0.1
-    assert found["optimizer"] > 0.1  # what it switches on matters
-
-
 def test_the_only_parameter_has_the_importance_of_all():
     study = told(LINE, [3.0, 1.0, 2.0])
     study.fit(epochs=1)
     assert pictures.importances(study) == {"x": pytest.approx(1)}
 
 
-def test_an_exchange_gives_points_of_the_space_and_leaves_what_does_not_depend_on_it():
-    generator = torch.Generator().manual_seed(0)
-    points, donors = MIXED.sample(200, generator), MIXED.sample(200, generator)
-    for column, untouched in [(0, [1, 2, 3, 4]), (2, [0, 1]), (3, [0, 1, 2, 4])]:
-        moved = exchanged(MIXED, points, donors, column, generator)
-        assert torch.equal(MIXED.snap(moved), moved)
-        assert torch.equal(moved[:, untouched], points[:, untouched])
-        active = MIXED.active(points)[:, column]
-        assert torch.isin(moved[active, column], donors[MIXED.active(donors)[:, column], column]).all()
-        assert not torch.equal(moved[:, column], points[:, column])
+def test_there_is_one_importance_for_python_and_the_page(study):
+    numbers, shares = pictures.importances(study), pictures.shares(study)
+    assert numbers == {name: share.whole for name, share in shares.items()}
+    assert list(numbers.values()) == sorted(numbers.values(), reverse=True)
+    alone, together = shares_chart(shares).data
+    assert [x + y for x, y in zip(alone["x"], together["x"], strict=True)] == pytest.approx(
+        list(numbers.values())[::-1], abs=2e-5
+    )
+    figure = pictures.importance(study)
+    one, other = figure.axes[0].containers[:2]
+    assert [bar.get_width() for bar in one] == pytest.approx([share.alone for share in shares.values()])
+    assert [bar.get_x() + bar.get_width() for bar in other] == pytest.approx(list(numbers.values()))
 
 
 def test_bars_of_importance_are_in_order(study):
     figure = pictures.importance(study)
-    bars = [bar.get_width() for bar in figure.axes[0].patches]
-    assert bars == list(pictures.importances(study).values())
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(pictures.importances(study))
     assert figure.axes[0].yaxis_inverted()
 

@@ -3,8 +3,6 @@
 import pytest
 
 from deepbore import Budget, Study, TrialPruned
-from deepbore.data.replay import Record
-from deepbore.data.trial import Status, Trial
 from deepbore.loop.metrics import hypervolume_so_far
 from deepbore.plots.page.curves import curves_section, hypervolumes, trade_off_sections
 from deepbore.plots.page.sections import history_section
@@ -60,9 +58,9 @@ def test_the_hypervolume_over_time_is_that_of_the_run():
 
 
 def test_objectives_are_called_by_their_names():
-    trials = [Trial(k, {"x": 0.1 * k}, 1.0 * k, Status.COMPLETE, (1.0 * k, 5.0 - k)) for k in range(4)]
-    header = {"space": {"x": {"type": "real", "low": 0, "high": 1}}, "objectives": ["loss", "size <b>"]}
-    front, each = trade_off_sections(Record(header, ("minimize", "minimize"), trials, 4))
+    study = Study(SQUARE, directions={"loss": "minimize", "size <b>": "minimize"})
+    study.add({"x": [0.0, 0.1, 0.2, 0.3], "y": [0.5] * 4}, [[1.0 * k, 5.0 - k] for k in range(4)])
+    front, each = trade_off_sections(record_of(study))
     assert front.charts[0].layout["yaxis"]["title"]["text"] == "size &lt;b&gt; (minimize)"
     assert [chart.layout["yaxis"]["title"]["text"] for chart in each.charts] == ["loss", "size &lt;b&gt;"]
     assert [chart.data[-1]["y"] for chart in each.charts] == [[0, 1, 2, 3], [5, 4, 3, 2]]

@@ -24,7 +24,8 @@ PARAMETERS = {
 RULES = ["layers * width <= 64"]
 ROOM = Path(deepbore.space.__file__).parent
 ORDER = [
-    "condition", "parameters.scale", "parameters.descriptors", "parameters.base", "parameters.numeric",
+    "condition", "parameters.scale", "parameters.priors", "parameters.descriptors", "parameters.base",
+    "parameters.numeric",
     "parameters.choice", "parameters.library", "parameters",
     "expression", "conditions", "structure", "constraints", "encoding", "features", "enumeration", "sampling",
     "annotations", "search_space", "relaxation",

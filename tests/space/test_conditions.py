@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import numpy as np
 import pytest
@@ -32,6 +33,47 @@ def test_a_configuration_has_its_active_parameters_and_survives(space, seed):
     assert torch.equal(space.encode_columns(columns), encoded)
     assert torch.equal(space.encode_columns({n: np.array(c, dtype=object) for n, c in columns.items()}), encoded)
     assert space.decode_columns(encoded) == columns
+
+
+def branching(branches):
+    kinds = {"kind": Categorical([f"k{i}" for i in range(branches)])}
+    return SearchSpace(
+        kinds | {f"p{i}_{j}": Real(0, 1, when={"kind": f"k{i}"}) for i in range(branches) for j in range(4)}
+    )
+
+
+def test_what_is_active_is_found_of_all_branches_together():
+    def seconds(space):
+        points, taken = space.sample(20, generator()), []
+        for _ in range(7):
+            begun = time.process_time()
+            for _ in range(20):
+                space.active(points)
+            taken.append(time.process_time() - begun)
+        return min(taken)
+
+    assert seconds(branching(50)) < 4 * seconds(branching(5))  # ten times, column by column
+
+
+def test_points_of_any_leading_shape_and_levels_out_of_range_have_active_parameters():
+    space = SearchSpace(
+        {
+            "c": Categorical(["a", "b", "c"]),
+            "x": Real(0, 1),
+            "n": Integer(1, 9, when=[Condition("c", ["a", "c"]), Condition("x", ">= 0.5")]),
+            "m": Integer(1, 9, when=[Condition("c", ["b"]), Condition("x", "< 0.25")]),
+            "y": Real(0, 1, when={"n": "> 4"}),
+        }
+    )
+    points = space.sample(60, generator())
+    whole = space.active(points)
+    assert 0 < whole[:, 2].sum() < 60
+    assert 0 < whole[:, 4].sum() < whole[:, 2].sum()
+    assert torch.equal(space.active(points.reshape(3, 20, 5)), whole.reshape(3, 20, 5))
+    assert torch.equal(torch.stack([space.active(point) for point in points]), whole)
+    beyond, last = points.clone(), points.clone()
+    beyond[:, 0], last[:, 0] = 7, 2  # the nearest level
+    assert torch.equal(space.active(beyond), space.active(last))
 
 
 @given(conditional_spaces())

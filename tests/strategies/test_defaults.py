@@ -26,7 +26,7 @@ from deepbore import (
 )
 from deepbore.classifiers import PerColumn
 from deepbore.labels import ChebyshevLabels, ObjectiveLabels
-from deepbore.strategies import ModelStrategy, NearBest, NeglectedChoices, OtherBranches, Turns
+from deepbore.strategies import ModelStrategy, NearBest, NeglectedChoices, OtherBranches, RoughGround, Turns
 from deepbore.strategies.defaults import default_classifier, default_strategy, innermost, state_of_0_2
 from plane import SQUARE
 
@@ -60,8 +60,9 @@ def built(classifier=None, space=SQUARE, labels=None, **others):
 @pytest.mark.parametrize(("space", "kind"), [(SQUARE, NearBest), (BRANCHED, OtherBranches), (CHOICE, NeglectedChoices)])
 def test_the_others_learn_as_the_classifier_does(space, kind):
     strategy = built(KernelPLS(**SETTINGS, alike=False, additive=False), space)
-    (other,) = strategy.others
-    assert type(other) is kind
+    other = strategy.others[0]
+    assert [type(each) for each in strategy.others] == ([kind, RoughGround] if space is CHOICE else [kind])
+    assert all(each.rows == SETTINGS["rows"] for each in strategy.others if isinstance(each, RoughGround))
     if kind is NearBest:
         assert other._settings == SETTINGS
     else:
@@ -71,7 +72,7 @@ def test_the_others_learn_as_the_classifier_does(space, kind):
 
 @pytest.mark.parametrize(("space", "kind"), [(SQUARE, NearBest), (BRANCHED, OtherBranches), (CHOICE, NeglectedChoices)])
 def test_the_settings_of_the_others_are_those_of_a_kernel_by_default(space, kind):
-    usual, (other,) = KernelPLS(), built(space=space).others
+    usual, other = KernelPLS(), built(space=space).others[0]
     made = other._settings if kind is NearBest else vars(other.model)
     for name in ("rows", "iterations", "prior", "crashes"):
         assert made[name] == getattr(usual, name)
@@ -83,8 +84,8 @@ def test_the_settings_of_the_others_are_those_of_a_kernel_by_default(space, kind
         ({}, [NearBest]),
         ({"space": BRANCHED}, [OtherBranches]),
         ({"space": SearchSpace({"n": Integer(0, 9)})}, []),
-        ({"space": CHOICE}, [NeglectedChoices]),
-        ({"space": CHOSEN}, [NeglectedChoices, OtherBranches]),
+        ({"space": CHOICE}, [NeglectedChoices, RoughGround]),
+        ({"space": CHOSEN}, [NeglectedChoices, RoughGround, OtherBranches]),
         ({"classifier": KernelPLS(noisy=True), "space": CHOSEN}, []),
         ({"classifier": KernelPLS(noisy=True)}, [NearBest]),
         ({"classifier": KernelPLS(noisy=True), "space": BRANCHED}, []),
@@ -149,8 +150,8 @@ OWN = {"weights": {"theta": 1}, "optimizers": [2], "ready": True, "candidates": 
         (SQUARE, {}, [{}], [False]),
         (SQUARE, {"nearby": {"is_due": True, "thetas": 4}}, [{"is_due": True, "thetas": 4}], [True]),
         (SQUARE, {"nearby": {"is_due": False}, "elsewhere": {"is_due": False}}, [{"is_due": False}], [False]),
-        (CHOICE, {}, [{}], [False]),
-        (CHOSEN, {"elsewhere": {"is_due": False, "theta": 5}}, [{}, {"is_due": False, "theta": 5}], [False, True]),
+        (CHOICE, {}, [{}, {}], [False, False]),
+        (CHOSEN, {"elsewhere": {"is_due": False, "x": 5}}, [{}, {}, {"is_due": False, "x": 5}], [False, False, True]),
         (BRANCHED, {}, [{}], [False]),
         (BRANCHED, {"elsewhere": {"is_due": True}, "nearby": {"is_due": True}}, [{"is_due": True}], [False]),
         (BRANCHED, {"elsewhere": {"is_due": False, "theta": 5}}, [{"is_due": False, "theta": 5}], [True]),

@@ -262,7 +262,7 @@ def test_where_branches_and_levels_are_neglected_either_has_its_turns():
         assert other.applies(view)
         other.fit(view)
         kinds.add(tuple(NAMES[k] for k in other.model.wanted.nonzero().squeeze(-1).tolist()))
-    assert kinds == {("b",), ("c", *"vwxyz")}
+    assert kinds == {("b",), ("c", *"wxyz")}
 
 
 def test_a_branch_without_two_values_is_learned_with_all_others():
@@ -317,12 +317,27 @@ def test_after_a_state_it_goes_on_as_before():
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
-def test_every_other_proposal_is_of_a_neglected_branch():
+def test_every_fifth_proposal_is_of_a_neglected_branch():
     study = told([*FED, *DEAD, *[(trial("c", "v"), 6.0)] * 4])
-    for _ in range(4):
+    strategy = study.state.recipe.strategy
+    neglected = next(each for each in strategy.others if isinstance(each, NeglectedChoices))
+    proposed = []
+    for number in range(6):
         (asked,) = study.ask()
         study.tell(asked, 2.0)
-    assert [each.params["model"] for each in study.trials[-4:]][::2] == ["b", "b"]
+        proposed += [number] if neglected.turn and asked.params["model"] == "b" else []
+    assert proposed[0] == 0
+    assert proposed[-1] == 5
+
+
+def test_a_neglected_level_is_due_at_every_second_proposal_and_a_branch_at_every_fifth():
+    strategy, _ = learned(LEVEL)
+    assert strategy.every == 2
+    strategy, _ = learned(BRANCH)
+    assert strategy.every == 5
+    assert NeglectedChoices(every=7).every == 7
+    with pytest.raises(SettingError, match="every"):
+        NeglectedChoices(every=1)
 
 
 @pytest.mark.slow

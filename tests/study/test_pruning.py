@@ -49,6 +49,78 @@ class NeverBelow(Pruner):
         return len(curve) == 3 and curve.lowest[-1] > self.bound
 
 
+SHAPES = {  # the steps of one trial
+    "several validations an epoch": [epoch for epoch in range(3) for _ in range(4)],
+    "folds": [1, 2, 3] * 4,
+    "pre-training and fine-tuning": [*range(8), *range(4)],
+    "falling": list(range(12, 0, -1)),
+    "rising": list(range(12)),
+    "rising and rarely": [5 * k for k in range(12)],
+}
+
+
+def learned(trial, steps, start):
+    """A training that reports at given steps; the larger the start, the worse it is at any time."""
+    for number, step in enumerate(steps):
+        trial.report(start / (1 + number), step=step)
+        if trial.should_prune():
+            return False
+    return True
+
+
+@pytest.mark.parametrize("pruner", [MedianPruner(3), SuccessiveHalvingPruner()], ids=["median", "halving"])
+@pytest.mark.parametrize("by_run", [True, False], ids=["run", "ask and tell"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_equal_trainings_are_never_pruned_and_bad_ones_are(shape, by_run, pruner):
+    def pruned(steps, starts):
+        study = Study(LINE, seed=0, pruner=pruner, strategy="random")
+        left = iter(starts)
+
+        def objective(params, trial):
+            start = next(left)
+            if not learned(trial, steps, start):
+                raise TrialPruned
+            return start
+
+        if by_run:
+            study.optimize(objective, len(starts))
+        for start in [] if by_run else starts:
+            (trial,) = study.ask()
+            study.tell(trial, start) if learned(trial, steps, start) else study.tell(trial, pruned=True)
+        return [trial.status == Status.PRUNED for trial in study.trials]
+
+    assert not any(pruned(SHAPES[shape], [1.0] * 8))
+    mixed = [1.0, 1.0, 1.0, 1.0, 9.0, 1.0, 9.0, 1.0]
+    ended = pruned(SHAPES[shape], mixed)
+    assert not any(is_pruned and start == 1.0 for is_pruned, start in zip(ended, mixed, strict=True))
+    if shape != "falling" or isinstance(pruner, MedianPruner):  # it begins at 12: beyond the rungs that others reach
+        assert any(ended)
+        assert ended == pruned(SHAPES["rising"], mixed)
+
+
+def test_a_trial_that_begins_again_in_another_process_reports_anew_from_there(tmp_path):
+    study = Study(LINE, seed=0, journal=tmp_path / "run.jsonl")
+    (trial,) = study.ask()
+    for step in (1, 2, 1, 2):
+        trial.report(1.0, step=step)
+    study.close()
+    again = Study.load(tmp_path / "run.jsonl")
+    (trial,) = again.pending
+    assert list(trial.reports) == [1, 2, 3, 4]
+    for step in (2, 1):
+        trial.report(0.5, step=step)
+    again.tell(trial, 0.5)
+    assert again.trials[0].reports == {1: 1.0, 2: 0.5, 3: 0.5}
+
+
+def test_with_a_budget_a_step_that_comes_again_replaces_what_followed():
+    study = Study(LINE, seed=0, budget=Budget("epochs", 9, 27))
+    (trial,) = study.ask()
+    for step, value in ((1, 0.9), (2, 0.8), (3, 0.7), (2, 0.5)):
+        study.report(trial, value, step=step)
+    assert study.trials[0].reports == {1: 0.9, 2: 0.5}
+
+
 def shape(study):
     return [(trial.status.name, len(trial.reports), trial.value) for trial in study.trials]
 
@@ -117,7 +189,7 @@ def test_records_and_frames_have_the_curves(tmp_path):
     study = minimize(train, LINE, 12, pruner=MedianPruner(), journal=tmp_path / "run.jsonl", progress=False).study
     record = read_record(tmp_path / "run.jsonl")
     assert [trial.reports for trial in record.trials] == [trial.reports for trial in study.trials]
-    assert record.status == [trial.status for trial in study.trials]
+    assert [trial.status for trial in record.trials] == [trial.status for trial in study.trials]
     frame = study.to_frame()
     assert frame.reports[0] == study.trials[0].reports
     assert set(frame.status) == {"complete", "pruned"}

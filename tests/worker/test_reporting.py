@@ -1,9 +1,12 @@
 """What trials report to, also from other processes."""
 
+import errno
 import json
 import math
 import pickle
 import socket
+import threading
+import time
 
 import pytest
 
@@ -43,6 +46,47 @@ def test_decisions_come_over_a_socket(server):
     assert (first[0], list(first[1]), second) == (7, [1, 2], (7, {3: 11.0}))
     assert math.isnan(first[1][2])
     assert RemoteJudge.from_text(server.address.as_text)(3, {1: 12.0})
+
+
+def test_a_default_timeout_of_the_program_ends_no_server():
+    socket.setdefaulttimeout(0.05)
+    try:
+        server = JudgeServer(lambda row, reports: True)
+    finally:
+        socket.setdefaulttimeout(None)
+    time.sleep(0.2)
+    try:
+        assert pickle.loads(pickle.dumps(server.address))(1, {1.0: 0.5})
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("number", [errno.ECONNABORTED, errno.EMFILE, errno.ENOBUFS])
+def test_a_connection_that_cant_be_taken_ends_no_server(server, number, monkeypatch):
+    real, failures = server._socket, [OSError(number, "as if")]
+
+    class Once:
+        def accept(self):
+            if failures:
+                raise failures.pop()
+            return real.accept()
+
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+    monkeypatch.setattr(server, "_socket", Once())
+    for _ in range(2):  # the first wakes the thread that already waits
+        assert pickle.loads(pickle.dumps(server.address))(1, {1.0: 20.0})
+    assert not failures
+
+
+def test_a_closed_server_ends_its_thread():
+    server = JudgeServer(lambda row, reports: True)
+    mine = [each for each in threading.enumerate() if each.name == "deepbore-reports"]
+    server.close()
+    for each in mine:
+        each.join(5)
+    assert not any(each.is_alive() for each in mine)
 
 
 def test_nobody_without_the_key_is_answered(server):

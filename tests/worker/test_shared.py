@@ -11,7 +11,7 @@ import pytest
 from optuna.trial import TrialState
 from sqlalchemy import event
 
-from deepbore.data.journal_format import outcome_of
+from deepbore.data.events import outcome_of
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import MissingPackage, ObjectiveError, SettingError, TrialPruned

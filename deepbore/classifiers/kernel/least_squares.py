@@ -168,6 +168,22 @@ class BaseKernelPLS(Classifier):
         return float(self.theta[-1].exp() / self._data[:, 0].var()) if len(self._data) > 1 else 0.0
 
     @property
+    def explained(self) -> float:
+        """The share of the variance of the better half of the labels that the other rows explain, at most 1."""
+        z = self._data[:, 0]
+        better = z >= z.median() if len(z) else z > 0
+        spread = z[better].var(correction=0) if len(z) else z.sum()
+        return 1 - float(self._residuals[better].square().mean() / spread) if spread > 0 else 0.0
+
+    @property
+    def _residuals(self) -> Tensor:
+        """Labels minus their leave-one-out predictions, a_i / ((K_t + lambda I)^-1)_ii (n).
+
+        Rasmussen & Williams, Gaussian processes for machine learning, 2006, eq. 5.12.
+        """
+        return self._coefficients / self._root.square().sum(0)
+
+    @property
     def _fitted(self) -> Tensor:
         """pi_t at the rows (n), K_t a = z_t - lambda a with the coefficients a."""
         return self._data[:, 0] - (self._noise(self.theta) + JITTER) * self._coefficients
@@ -489,16 +505,18 @@ class KernelPLS(BaseKernelPLS):
         return gain > enough and not model.is_mostly_noise
 
     def _leave_one_out(self, batch: LabelledBatch) -> Tensor:
-        """The leave-one-out predictions of the labels of a batch by a new kernel model (n).
-
-        z_i - a_i / (K^-1)_ii, with the coefficients a (Rasmussen & Williams, Gaussian processes for machine learning,
-        2006, eq. 5.12).
-        """
+        """The leave-one-out predictions of the labels of a batch by a new kernel model (n)."""
         assert self.space is not None
         model = BaseKernelPLS(rows=len(batch), iterations=CRASH_ITERATIONS, alike=self.alike)
         model.bind(self.space).to(batch.points.device)
         model.learn_all(batch)
-        return model._data[:, 0] - model._coefficients / model._root.square().sum(0)
+        return model._data[:, 0] - model._residuals
+
+    @property
+    def explained(self) -> float:
+        if self.prefers_additive and self.additive_model is not None:
+            return self.additive_model.explained
+        return super().explained
 
     def posterior(self, points: Tensor) -> KernelPosterior:
         if self.prefers_additive and self.additive_model is not None:

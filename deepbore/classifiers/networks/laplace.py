@@ -30,7 +30,7 @@ from deepbore.classifiers.networks.network import (
 from deepbore.classifiers.networks.stacked import Given, StackedMLP
 from deepbore.compute.torch_state import import_quietly
 from deepbore.errors import SettingError
-from deepbore.labels import LabelledBatch
+from deepbore.labels import Gamma, LabelledBatch, Labelling
 from deepbore.space import SearchSpace
 from deepbore.validation import above, one_of, whole
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 STRUCTURES = ("full", "kron", "diag", "last_layer")
 LIKELIHOODS = ("gaussian", "bernoulli")
+GAMMA = 1 / 3  # of the default labels (BOGGN section 5)
 DELTA_RANGE = (1e-3, 1e4)
 FLATTEST = 1e-6  # least curvature: where the network is certain, pi (1 - pi) is 0 in floating point
 WEAK = 1e-2  # the first delta: under a strong prior a new network may shrink to a constant, and remain one
@@ -140,6 +141,10 @@ class LaplaceGGN(NetworkClassifier):
         else:
             self.linearised = OwnNetwork(self.net.members[0], self.structure, self.features.size)
         self._condition_on(torch.zeros(0, self.features.size), torch.zeros(0), torch.tensor(0), torch.zeros(0))
+
+    def default_labels(self, gamma: Gamma | None = None, objectives: int = 1) -> Labelling:
+        """The default labels, graded with BOGGN's gamma of 1/3 unless it is given; by one threshold for "bernoulli"."""
+        return super().default_labels(GAMMA if gamma is None and self.is_gaussian else gamma, objectives)
 
     # --- learning ----------------------------------------------------------------------------------------------------
 

@@ -138,10 +138,12 @@ class Directions(WeightPosterior):
 
     def coordinates(self, factors: Factors) -> Tensor:
         """J(x) V, n x r, with gradients in the factors."""
-        return inner_products(factors, self.factors) @ self.into
+        coordinates: Tensor = inner_products(factors, self.factors) @ self.into
+        return coordinates
 
     def shift(self, factors: Factors) -> Tensor | None:
-        return self.coordinates(factors) @ self.laplace.mean if self.is_shifted else None
+        mean: Tensor = self.laplace.mean  # type: ignore[assignment]  # laplace-torch: or a number
+        return self.coordinates(factors) @ mean if self.is_shifted else None
 
     def variance(self, factors: Factors) -> Tensor:
         determined = self.coordinates(factors)
@@ -233,8 +235,10 @@ class Approximate(WeightPosterior):
         """J(x) Sigma^(1/2), n x P, whose square is much cheaper than laplace-torch's own predictive variance."""
         jacobian = flat_jacobian(factors)
         if isinstance(self.laplace, KronLaplace):
-            return self.laplace.posterior_precision.bmm(jacobian[:, None], exponent=-0.5)[:, 0]
-        return jacobian * self.laplace.posterior_scale
+            roots: Tensor = self.laplace.posterior_precision.bmm(jacobian[:, None], exponent=-0.5)[:, 0]
+            return roots
+        scaled: Tensor = jacobian * self.laplace.posterior_scale
+        return scaled
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
         mean: Tensor = self.laplace.mean

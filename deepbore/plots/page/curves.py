@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from deepbore.data.array_ranking import hypervolume, non_dominated
+from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
 from deepbore.data.ranking import is_feasible
-from deepbore.data.replay import Record
 from deepbore.data.trial import Direction, Trial, sign_of
 from deepbore.plots.history_chart import History, front_chart, history_chart
 from deepbore.plots.on_plotly import Chart, line, points, titled, value_axis
@@ -25,7 +25,7 @@ DESIGN, MEASURED = 10, 4  # trials whose worst values are the reference; objecti
 # --- what trials have reported ---------------------------------------------------------------------------------------
 
 
-def curves_section(record: Record) -> Section | None:
+def curves_section(record: Ledger) -> Section | None:
     """What trials have reported by step, a line each; None if none has."""
     with_reports = [trial for trial in record.trials if trial.reports and trial.status is not Status.WITHDRAWN]
     if not with_reports:
@@ -91,7 +91,7 @@ def _curves(trials: Sequence[Trial], axis: ValueAxis | None, sign: float, colour
 # --- several objectives ----------------------------------------------------------------------------------------------
 
 
-def trade_off_sections(record: Record) -> list[Section]:
+def trade_off_sections(record: Ledger) -> list[Section]:
     """The front, the hypervolume, and each of several objectives in the order of evaluation."""
     names = names_of_values(record)
     volume = hypervolume_chart(record)
@@ -112,7 +112,7 @@ def trade_off_sections(record: Record) -> list[Section]:
     ]
 
 
-def _history_of(record: Record, j: int, direction: Direction) -> Chart:
+def _history_of(record: Ledger, j: int, direction: Direction) -> Chart:
     """An objective in the order of evaluation, with what does not count."""
     alone = of_objective(record, j)
     shown = History.of(alone, direction)
@@ -120,19 +120,18 @@ def _history_of(record: Record, j: int, direction: Direction) -> Chart:
     return chart if shown.axis is None else replace(chart, data=[*chart.data, *asides(alone, shown.axis, j)])
 
 
-def _each(record: Record) -> list[tuple[int, Any]]:
+def _each(record: Ledger) -> list[tuple[int, Any]]:
     return list(enumerate(record.directions))
 
 
-def of_objective(record: Record, j: int) -> Record:
+def of_objective(record: Ledger, j: int) -> Ledger:
     """The record with the j-th value in the place of the first."""
     names = names_of_values(record)
-    trials = [replace(trial, value=trial.values[j]) if trial.values else trial for trial in record.trials]
     header = {**record.header, "objectives": [names[j], *names[:j], *names[j + 1 :]]}
-    return replace(record, header=header, trials=trials)
+    return record.by_objective(j).described(header)
 
 
-def hypervolumes(record: Record) -> tuple[list[int], list[float]]:
+def hypervolumes(record: Ledger) -> tuple[list[int], list[float]]:
     """Trials after which the front's hypervolume was another one, and the volume then; as `hypervolume_so_far` has it.
 
     The reference point is the worst value of each objective among the first ten trials that have not failed.
@@ -157,7 +156,7 @@ def hypervolumes(record: Record) -> tuple[list[int], list[float]]:
     return rows, volumes
 
 
-def hypervolume_chart(record: Record) -> list[Chart]:
+def hypervolume_chart(record: Ledger) -> list[Chart]:
     """The hypervolume over time; none where it takes too long, or without a value."""
     rows, volumes = hypervolumes(record) if len(record) <= MOST else ([], [])
     if not rows:

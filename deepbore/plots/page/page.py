@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from deepbore.component import class_name
+from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
-from deepbore.data.ranking import front, is_feasible
-from deepbore.data.replay import Record
+from deepbore.data.ranking import is_feasible
 from deepbore.data.times import Span, times_of
 from deepbore.data.trial import Trial
 from deepbore.plots.on_plotly import Chart, text
@@ -47,7 +47,7 @@ class Page(str):
 
 
 def report(
-    run: Union["Study", Record],
+    run: Union["Study", Ledger],
     *,
     title: str = "Report",
     facts: Mapping[str, Any] | None = None,
@@ -74,10 +74,10 @@ def report(
     Raises:
         SettingError: if the classifier is not trained.
     """
-    if not isinstance(run, Record):
+    if not isinstance(run, Ledger):
         require_study(run)
-    record = run if isinstance(run, Record) else record_of(run)
-    sections = [*_sections(record, None if isinstance(run, Record) else run, times)]
+    record = run if isinstance(run, Ledger) else record_of(run)
+    sections = [*_sections(record, None if isinstance(run, Ledger) else run, times)]
     if configuration:
         shown = escape(visible(configuration, keep=LINE_ENDS))
         settings = f"<details><summary>all settings</summary><pre>{shown}</pre></details>"
@@ -85,7 +85,7 @@ def report(
     return Page(render(title, {**_summary(record), **(facts or {})}, sections, record, every))
 
 
-def _sections(record: Record, study: "Study | None", times: str | Path | None) -> Iterator[Section]:
+def _sections(record: Ledger, study: "Study | None", times: str | Path | None) -> Iterator[Section]:
     learned: list[Section] = []
     if study is not None:
         from deepbore.plots.page.learned import learned_sections  # needs torch
@@ -98,7 +98,7 @@ def _sections(record: Record, study: "Study | None", times: str | Path | None) -
     yield from (section for section in [*first, *learned, *last] if section is not None)
 
 
-def spans_of(record: Record, times: str | Path | None) -> dict[int, Span]:
+def spans_of(record: Ledger, times: str | Path | None) -> dict[int, Span]:
     """When each trial began and ended, as it says itself, or a file of times does; of those where it is known."""
     own = {
         trial.id: (trial.began, trial.ended)
@@ -108,8 +108,8 @@ def spans_of(record: Record, times: str | Path | None) -> dict[int, Span]:
     return own | ({} if times is None else times_of(Path(times)))
 
 
-def _summary(record: Record) -> dict[str, Any]:
-    statuses = record.status
+def _summary(record: Ledger) -> dict[str, Any]:
+    statuses = record.status.tolist()
     parts = record.header.get("recipe", {})
     named = {name: class_name(parts[name]) for name in ("classifier", "labels") if name in parts}
     unfinished = {name: n for name, n in _unfinished(statuses).items() if n}
@@ -123,16 +123,16 @@ def _summary(record: Record) -> dict[str, Any]:
     }
 
 
-def _directions(record: Record) -> str:
+def _directions(record: Ledger) -> str:
     if "objectives" not in record.header:
         return ", ".join(record.directions)
     named = zip(names_of_values(record), record.directions, strict=True)
     return ", ".join(f"{direction} {name}" for name, direction in named)
 
 
-def _found(record: Record) -> dict[str, str]:
+def _found(record: Ledger) -> dict[str, str]:
     if record.k > 1:
-        return {"beaten by none": f"{len(front(record.trials, record.directions))} trials"}
+        return {"beaten by none": f"{len(record.front)} trials"}
     best = record.best
     found = {"best value": "none yet" if best is None else f"{number(best.value, 5)} in trial {best.id}"}
     if best is not None and best.suspicious:
@@ -144,7 +144,7 @@ def _found(record: Record) -> dict[str, str]:
 UNFINISHED = (Status.FAILED, Status.PRUNED, Status.PENDING, Status.WITHDRAWN)
 
 
-def _unfinished(statuses: list[Status]) -> dict[str, int]:
+def _unfinished(statuses: list[int]) -> dict[str, int]:
     return {str(status): statuses.count(status) for status in UNFINISHED}
 
 
@@ -176,7 +176,7 @@ POLICY = (
 
 
 def render(
-    title: str, facts: Mapping[str, Any], sections: Sequence[Section], record: Record | None, every: float | None = None
+    title: str, facts: Mapping[str, Any], sections: Sequence[Section], record: Ledger | None, every: float | None = None
 ) -> str:
     """The page.
 

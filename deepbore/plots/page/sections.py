@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
-from deepbore.data.replay import Record
 from deepbore.data.trial import Trial
 from deepbore.plots.history_chart import History, history_chart
 from deepbore.plots.on_plotly import Chart, points, titled
@@ -45,7 +45,7 @@ class Section:
     grid: str = ""
 
 
-def history_section(record: Record) -> Section:
+def history_section(record: Ledger) -> Section:
     """Every value of a run with one in the order of evaluation, with what does not count."""
     shown = History.of(record)
     chart = history_chart(shown)
@@ -59,7 +59,7 @@ def history_section(record: Record) -> Section:
     return Section("History", says + (many if len(record) > MOST else ""), [chart])
 
 
-def asides(record: Record, axis: ValueAxis, j: int = 0) -> Iterator[dict[str, Any]]:
+def asides(record: Ledger, axis: ValueAxis, j: int = 0) -> Iterator[dict[str, Any]]:
     """What does not count, or is doubted: the last reports of pruned trials, withdrawn values, rings of suspicion.
 
     Args:
@@ -86,13 +86,13 @@ def asides(record: Record, axis: ValueAxis, j: int = 0) -> Iterator[dict[str, An
             yield points(some, y, str(look["color"]), size, name=name, trials=some, cliponaxis=False, marker=look)
 
 
-def withdrawn_values(record: Record) -> dict[int, tuple[float, ...]]:
+def withdrawn_values(record: Ledger) -> dict[int, tuple[float, ...]]:
     """The values that withdrawn trials had, by their ids."""
     gone = (trial for trial in record.trials if trial.status is Status.WITHDRAWN and trial.former)
     return {trial.id: trial.former[-1].values for trial in gone if trial.former[-1].values}
 
 
-def parallel_section(record: Record) -> Section | None:
+def parallel_section(record: Ledger) -> Section | None:
     """The lines of a run with at least two parameters and a trial that has ended; else None."""
     names = list(record.space)[:AXES]
     shown = Parallel.of(record, names, LINES)
@@ -111,7 +111,7 @@ def parallel_section(record: Record) -> Section | None:
 # --- trials ----------------------------------------------------------------------------------------------------------
 
 
-def trials_table(record: Record) -> dict[str, Any]:
+def trials_table(record: Ledger) -> dict[str, Any]:
     """What the page's script makes the table of: columns, rows, and which row is the best."""
     trials = some_of(record.trials, record.direction)
     values = names_of_values(record)
@@ -152,7 +152,7 @@ def trials_table(record: Record) -> dict[str, Any]:
     }
 
 
-def trials_section(record: Record) -> Section:
+def trials_section(record: Ledger) -> Section:
     """The table, which the script fills."""
     few = f" Of {len(record)} trials {MOST} at most are listed." if len(record) > MOST else ""
     says = (
@@ -172,7 +172,7 @@ TABLE = """<div class="tools"><input id="filter" type="search" placeholder="filt
 <dialog id="trial" aria-labelledby="who"></dialog>"""
 
 
-def _example(record: Record) -> str:
+def _example(record: Ledger) -> str:
     """A condition on the first number of the space."""
     numbers = (name for name, declared in record.space.items() if declared.get("type") in ("real", "integer"))
     return f"{visible(next(numbers, 'trial'))}<1 or status=failed"
@@ -224,7 +224,7 @@ def _is_numeric(cells: Iterable[Any]) -> bool:
 # --- the best, and failures ------------------------------------------------------------------------------------------
 
 
-def best_section(record: Record) -> Section | None:
+def best_section(record: Ledger) -> Section | None:
     """The best configuration; None while there is none, or with several values."""
     best = record.best if record.k == 1 else None
     if best is None:
@@ -238,7 +238,7 @@ def best_section(record: Record) -> Section | None:
     return Section("Best configuration", html=f'<div class="pairs">{"".join(cells)}</div>{doubt}{copies}')
 
 
-def failures_section(record: Record) -> Section | None:
+def failures_section(record: Ledger) -> Section | None:
     """Why trials have failed, the most frequent reason first; None if none has."""
     failed = [trial for trial in record.trials if trial.status is Status.FAILED]
     if not failed:
@@ -280,7 +280,7 @@ def _reason(trials: Sequence[Trial]) -> str:
 # --- timeline --------------------------------------------------------------------------------------------------------
 
 
-def timeline_section(record: Record, times: Mapping[int, tuple[float, float]]) -> Section | None:
+def timeline_section(record: Ledger, times: Mapping[int, tuple[float, float]]) -> Section | None:
     """A bar for each evaluation, in as many rows as there were at the same time; None if times were not kept."""
     known = {row: span for row, span in times.items() if 0 <= row < len(record) and span[0] <= span[1]}
     if not known:

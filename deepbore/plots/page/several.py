@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
 from deepbore.data.ranking import best_among
-from deepbore.data.replay import Record
 from deepbore.data.times import Span
 from deepbore.data.trial import sign_of
 from deepbore.plots.history_chart import COLOURS
@@ -34,7 +34,7 @@ class NamedRun:
     """
 
     name: str
-    record: Record
+    record: Ledger
     spans: Mapping[int, Span] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class NamedRun:
     @property
     def cells(self) -> dict[str, str]:
         """Its line in the table."""
-        best, status = self.record.best, self.record.status
+        best, status = self.record.best, self.record.status.tolist()
         took = (
             max(end for _, end in self.spans.values()) - min(begin for begin, _ in self.spans.values())
             if self.spans

@@ -13,6 +13,7 @@ from deepbore.space.parameters.base import KINDS, Parameter, Reading
 from deepbore.space.parameters.choice import Categorical, Ordinal
 from deepbore.space.parameters.library import Library
 from deepbore.space.parameters.numeric import Integer, Real
+from deepbore.space.parameters.priors import Normal
 from deepbore.space.parameters.scale import Scale
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Condition",
     "Integer",
     "Library",
+    "Normal",
     "Ordinal",
     "Parameter",
     "Reading",

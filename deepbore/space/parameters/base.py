@@ -19,6 +19,7 @@ from deepbore.errors import PointError, SpaceError
 from deepbore.names import meant
 from deepbore.space.condition import Condition, When, as_plain_data, as_when, conditions_of
 from deepbore.space.parameters.descriptors import Descriptors
+from deepbore.space.parameters.priors import Belief, plain_prior
 from deepbore.space.parameters.scale import Scale
 
 FEW_LEVELS = 32  # numbers with at most this many levels get a thermometer code
@@ -79,11 +80,13 @@ class Parameter(ABC):
     Attributes:
         when: the condition under which it is active, or several that must all hold; None for always active.
         default: the value that is tried first; UNSET for none.
+        prior: what is believed of the best value, as declared; None for no more than the default says.
         kind: name of the type in plain data.
     """
 
     when: When | None = None
     default: Any = UNSET
+    prior: Any = None
     kind: ClassVar[str]
 
     def __init_subclass__(cls, **settings: Any) -> None:
@@ -285,6 +288,45 @@ class Parameter(ABC):
             return torch.zeros_like(column)
         return log_move_ratio(self.to_level(column), self.to_level(moved), self.levels)
 
+    # --- what is believed of the best value -------------------------------------------------------------------------
+
+    @property
+    def belief(self) -> Belief | None:
+        """The distribution of the number from which `from_uniform` makes the best entry; None if it is uniform."""
+        return None
+
+    @property
+    def cells(self) -> Tensor:
+        """Ends of the uniform numbers from which `from_uniform` makes each level (levels + 1, from 0 to 1)."""
+        assert self.levels is not None
+        return torch.linspace(0, 1, self.levels + 1, dtype=torch.float64)
+
+    def to_uniform(self, column: Tensor) -> Tensor:
+        """Column of a point -> numbers from which `from_uniform` makes the entries; with a slope if it climbs."""
+        if self.levels is None:
+            return column
+        level = column / self.upper * (self.levels - 1) if self.climbs else self.to_level(column)
+        return (level + 0.5) / self.levels
+
+    def log_prior(self, column: Tensor) -> Tensor:
+        """Column of a point -> log density of its entries as the best ones, relative to that of `from_uniform`.
+
+        Of a level it is the mean over its cell, so that the mean density of random entries is 1 for every parameter.
+        """
+        belief = self.belief
+        if belief is None:
+            return torch.zeros_like(column)
+        if self.levels is None or self.climbs:
+            return belief.log_density(self.to_uniform(column))
+        return self._log_prior_of_levels.to(column)[self.to_level(column).long()]
+
+    @cached_property
+    def _log_prior_of_levels(self) -> Tensor:
+        assert self.belief is not None
+        return self.belief.log_mean_density(self.cells[:-1], self.cells[1:])
+
+    # --- columns that are processed together -------------------------------------------------------------------------
+
     @property
     def alike(self) -> Hashable:
         """Key of all that the methods on columns of points depend on; the parameter itself by default.
@@ -320,9 +362,9 @@ class Parameter(ABC):
     # --- plain data --------------------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
-        """Declaration as `SearchSpace.from_dict` takes it, without type, condition and default."""
+        """Declaration as `SearchSpace.from_dict` takes it, without type, condition, default and prior."""
         assert dataclasses.is_dataclass(self)
-        named = [field.name for field in dataclasses.fields(self) if field.name not in ("when", "default")]
+        named = [field.name for field in dataclasses.fields(self) if field.name not in ("when", "default", "prior")]
         return {name: getattr(self, name) for name in named}
 
     def to_dict(self) -> dict[str, Any]:
@@ -330,6 +372,8 @@ class Parameter(ABC):
         declared = {"type": self.kind, **self.settings()}
         if self.default is not UNSET:
             declared["default"] = self.plain(self.decode(self.encode([self.default]))[0])
+        if self.prior is not None:
+            declared["prior"] = plain_prior(self.prior)
         return declared if self.when is None else {**declared, "when": as_plain_data(self.when)}
 
 

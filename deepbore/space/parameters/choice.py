@@ -18,6 +18,21 @@ from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import When
 from deepbore.space.parameters.base import NOTHING, UNSET, Parameter, Reading, chosen, equal, number
 from deepbore.space.parameters.descriptors import Descriptors, descriptors_of
+from deepbore.space.parameters.priors import (
+    UNIFORM,
+    WEAK,
+    Belief,
+    Normal,
+    Prior,
+    TruncatedNormal,
+    Weighted,
+    as_normal,
+    checked_spread,
+    favouring,
+    is_weights,
+    normal_of_levels,
+    weights_of,
+)
 from deepbore.space.parameters.scale import SLACK, as_scalar
 
 Scalar = str | int | float | bool | None
@@ -41,6 +56,7 @@ class _Choice(Parameter):
     choices: Sequence[Any] | Mapping[str, Any]
     when: When | None = None
     default: Any = field(default=UNSET, kw_only=True, compare=False)
+    prior: Any = field(default=None, kw_only=True, compare=False)
 
     names: ClassVar[tuple[Scalar, ...]] = ()
     are_known: ClassVar[bool] = True
@@ -64,6 +80,33 @@ class _Choice(Parameter):
         for level, choice in enumerate(self.choices):
             if isinstance(choice, Scalar) and self._level_of.get(_key(choice), level) != level:
                 raise SpaceError(f"the choice {choice!r} must not be the name of another one, but got {_some(names)}.")
+        object.__setattr__(self, "prior", self._checked_prior(self.prior))
+
+    def _checked_prior(self, given: Any) -> Prior:
+        """What is said of the best choice, with the name of a centre. Raises SpaceError for what can't be said."""
+        if given is None or (isinstance(given, str) and given == UNIFORM):
+            return given
+        is_named = isinstance(given, Mapping) and given.keys() == set(self.names)
+        prior = given if is_named or is_weights(given) else as_normal(given)
+        if not isinstance(prior, Normal):
+            return weights_of(prior, self.names)
+        if not self.is_ordered:
+            raise SpaceError(f"choices without an order have weights, as in prior=[.7, .2, .1], but got {prior!r}.")
+        try:
+            return Normal(self.plain(prior.centre), checked_spread(prior.spread))
+        except PointError as error:
+            raise SpaceError(f"the centre of a prior must be one of the choices: {error}") from None
+
+    @cached_property
+    def belief(self) -> Belief | None:
+        if isinstance(self.prior, tuple):
+            return Weighted(self.prior)
+        if isinstance(self.prior, Normal):
+            return normal_of_levels(self._level(self.prior.centre), self.prior.spread, self.levels)
+        if self.prior == UNIFORM or self.default is UNSET:
+            return None
+        level = self._level(self.default)
+        return TruncatedNormal((level + 0.5) / self.levels, WEAK) if self.is_ordered else favouring(level, self.levels)
 
     def __eq__(self, other: object) -> bool:  # by keys: to Python, True is 1
         if not isinstance(other, _Choice) or type(other) is not type(self):
@@ -190,7 +233,9 @@ class Ordinal(_Choice):
     Args:
         choices: at least two, in order: as of `Categorical`.
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
-        default: the choice that is tried first; see `SearchSpace.default`.
+        default: the choice that is tried first; see `SearchSpace.default`. Without a prior it is a weak one.
+        prior: what is believed of the best choice: weights, in the order of the choices or by name; `Normal(centre,
+            spread)` with one of the choices and a number of places; or "uniform" for nothing beside a default.
 
     Raises:
         SpaceError: for fewer than two choices, equal ones, or choices that can't be told apart by name.
@@ -219,7 +264,9 @@ class Categorical(_Choice):
     Args:
         choices: at least two, different: strings, finite numbers, booleans, None, or any objects; or name -> choice.
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
-        default: the choice that is tried first; see `SearchSpace.default`.
+        default: the choice that is tried first; see `SearchSpace.default`. Without a prior it is a weak one.
+        prior: what is believed of the best choice: weights, in the order of the choices or by name, or "uniform" for
+            nothing beside a default.
         features: what the choices are like, finite numbers: K x f in the order of the choices; name -> f numbers; a
             data frame with the names as its index; or a file, a .npy with K x f numbers or a .csv with names in its
             first column and a first line. A journal keeps their checksum.
@@ -250,7 +297,10 @@ class Categorical(_Choice):
             object.__setattr__(self, "are_known", self.are_known and found.are_known)
 
     def __eq__(self, other: object) -> bool:
-        return super().__eq__(other) and self.features == getattr(other, "features", None)
+        same = super().__eq__(other)
+        if same is NotImplemented:  # which is neither true nor false from Python 3.14 on
+            return NotImplemented
+        return same and self.features == getattr(other, "features", None)
 
     __hash__ = _Choice.__hash__
 

@@ -14,6 +14,17 @@ from torch import Tensor
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import When
 from deepbore.space.parameters.base import UNSET, Parameter, number
+from deepbore.space.parameters.priors import (
+    UNIFORM,
+    WEAK,
+    Belief,
+    Normal,
+    Prior,
+    TruncatedNormal,
+    normal_in,
+    normal_of_levels,
+    prior_of_number,
+)
 from deepbore.space.parameters.scale import (
     SINGLE,
     SLACK,
@@ -47,6 +58,7 @@ class Number(Parameter):
     high: float
     log: bool
     step: float | None
+    prior: Prior
 
     def __new__(cls, *args: Any, **settings: Any) -> Self:
         refuse_more_positions(cls.__name__, args)
@@ -77,7 +89,27 @@ class Number(Parameter):
     def settings(self) -> dict[str, Any]:
         return {name: value for name, value in super().settings().items() if name != "step" or value is not None}
 
+    @cached_property
+    def belief(self) -> Belief | None:
+        if isinstance(self.prior, Normal):
+            return self._belief_of(self.prior)
+        if self.prior == UNIFORM or self.default is UNSET:
+            return None
+        return TruncatedNormal(float(self.to_uniform(self.encode([self.default]))[0]), WEAK)
+
+    def _belief_of(self, prior: Normal) -> Belief:
+        assert self.scale is not None
+        if self.step is None or self.levels is None:
+            return normal_in(self._cells_scale, prior)
+        return normal_of_levels((prior.centre - self.low) / self.step, prior.spread / self.step, self.levels)
+
     # --- without a step ----------------------------------------------------------------------------------------------
+
+    @property
+    def _cells_scale(self) -> Scale:
+        """The scale on which uniform numbers are places."""
+        assert self.scale is not None
+        return self.scale
 
     @abstractmethod
     def _encoded(self, values: Sequence[Any]) -> Tensor:
@@ -105,7 +137,9 @@ class Real(Number):
         log: search its logarithm.
         step: distance of neighbouring values, > 0; high must be low plus a multiple of it. Not together with `log`.
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
-        default: the value that is tried first; see `SearchSpace.default`.
+        default: the value that is tried first; see `SearchSpace.default`. Without a prior it is a weak one.
+        prior: what is believed of the best value: `Normal(centre, spread)`, or "uniform" for nothing beside a default;
+            see `SearchSpace.log_prior`.
 
     Raises:
         SpaceError: for bounds that break these rules, or with fewer than a million values of 12 digits between them.
@@ -123,13 +157,15 @@ class Real(Number):
     step: float | None = field(default=None, kw_only=True)
     when: When | None = field(default=None, kw_only=True)
     default: Any = field(default=UNSET, kw_only=True, compare=False)
+    prior: Prior = field(default=None, kw_only=True, compare=False)
     kind = "real"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         low, high, log = checked_bounds(self.low, self.high, self.log)
         step = None if self.step is None else checked_step(self.step, low, high, log)
-        for name, value in {"low": low, "high": high, "log": log, "step": step}.items():
+        prior = prior_of_number(self.prior, low, high, log)
+        for name, value in {"low": low, "high": high, "log": log, "step": step, "prior": prior}.items():
             object.__setattr__(self, name, value)
         self._check_resolution()
 
@@ -209,7 +245,9 @@ class Integer(Number):
         step: distance of neighbouring values, a whole number >= 1; high must be low plus a multiple of it. Not together
             with `log`.
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
-        default: the value that is tried first; see `SearchSpace.default`.
+        default: the value that is tried first; see `SearchSpace.default`. Without a prior it is a weak one.
+        prior: what is believed of the best value: `Normal(centre, spread)`, or "uniform" for nothing beside a default;
+            see `SearchSpace.log_prior`.
 
     Raises:
         SpaceError: for bounds that break these rules.
@@ -227,6 +265,7 @@ class Integer(Number):
     step: int | None = field(default=None, kw_only=True)
     when: When | None = field(default=None, kw_only=True)
     default: Any = field(default=UNSET, kw_only=True, compare=False)
+    prior: Prior = field(default=None, kw_only=True, compare=False)
     kind = "integer"
 
     def __post_init__(self) -> None:
@@ -245,7 +284,8 @@ class Integer(Number):
         if step is not None and int(step) != step:
             raise SpaceError(f"an integer parameter needs a whole step, but got step={step}. Use Real.")
         step = None if step in (None, 1) else int(step)
-        for name, value in {"low": int(low), "high": int(high), "log": log, "step": step}.items():
+        prior = prior_of_number(self.prior, low, high, log)
+        for name, value in {"low": int(low), "high": int(high), "log": log, "step": step, "prior": prior}.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -277,8 +317,25 @@ class Integer(Number):
     def from_uniform(self, u: Tensor) -> Tensor:
         if self.step is not None:
             return super().from_uniform(u)
-        wide = Scale(self.low - 0.5, self.high + 0.5, self.log).value(u)  # so that the end levels are as likely
+        wide = self._cells_scale.value(u)
         return self.from_level(wide.round().clamp(self.low, self.high) - self.low)
+
+    @cached_property
+    def _cells_scale(self) -> Scale:
+        return Scale(self.low - 0.5, self.high + 0.5, self.log)  # wider, so that the end levels are as likely
+
+    @property
+    def cells(self) -> Tensor:
+        if self.step is not None:
+            return super().cells
+        ends = torch.arange(self.low, self.high + 2, dtype=torch.float64) - 0.5
+        return self._cells_scale.place(ends)
+
+    def to_uniform(self, column: Tensor) -> Tensor:
+        if self.step is not None:
+            return super().to_uniform(column)
+        value = self.scale.value(column) if self.climbs else self.to_level(column) + self.low
+        return self._cells_scale.place(value)
 
     def _level_at(self, column: Tensor) -> Tensor:
         return self.scale.value(column).round().clamp(self.low, self.high) - self.low

@@ -22,6 +22,7 @@ rows        how many rows the model of all observations learns
 evolution   an evolution strategy that takes turns beyond 200 trials
 level_ascent  an ascent of the acquisition along levels, too
 other_basins  turns for what lies beyond a basin that is known in detail
+ground      what is due how often on training runs: neglected choices, a forest, the largest mean
 told        what else who knows that values are noisy could set
 """
 
@@ -35,6 +36,7 @@ from peers.variants import (
     ends,
     evolution,
     former,
+    ground,
     heads,
     in_context,
     level_ascent,
@@ -72,5 +74,5 @@ LATER: dict[str, Callable[[], Settings]] = {
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
 ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | told.VARIANTS
 ALL |= level_ascent.VARIANTS | scales.WITH_LEVELS | other_basins.VARIANTS
-ALL |= evolution.VARIANTS | quantile.LONG
+ALL |= evolution.VARIANTS | quantile.LONG | ground.VARIANTS
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default

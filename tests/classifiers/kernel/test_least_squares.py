@@ -224,3 +224,20 @@ def test_the_marginal_likelihood_alone_chooses_what_scikit_learn_does():
     assert np.allclose(head.theta.exp().numpy(), [length_scale, amplitude, 0.025], rtol=2e-3)
     with_priors = fit(KernelPLS("rational_quadratic", regularisation=0.025, iterations=300), data, epochs=2)
     assert not np.allclose(with_priors.theta.numpy(), head.theta.numpy(), rtol=2e-3)
+
+
+def test_explained_is_the_share_of_the_better_half_that_the_other_rows_forecast():
+    space = SearchSpace({"x": Real(0, 1)})
+    model, points = KernelPLS(additive=False), space.sobol(12, seed=2)
+    z = (6 * points[:, :1]).sin() / 2 + 0.5
+    model.bind(space)
+    model.learn(LabelledBatch(points, z, torch.ones(len(z)), best=float(z.max())))
+    residuals = []
+    for row in range(len(z)):  # each row by a model of the others with the same hyperparameters
+        kept = torch.arange(len(z)) != row
+        covariance = model._covariance(model.theta)
+        inverse = torch.linalg.inv(covariance[kept][:, kept])
+        residuals.append(z[row, 0] - covariance[row, kept] @ inverse @ z[kept, 0])
+    better = z[:, 0] >= z[:, 0].median()
+    error = torch.stack(residuals)[better].square().mean()
+    assert model.explained == pytest.approx(float(1 - error / z[better, 0].var(correction=0)), rel=1e-6)

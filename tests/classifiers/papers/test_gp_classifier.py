@@ -66,6 +66,17 @@ def log_likelihood(f):
     return WEIGHT * (Z * log_ndtr(f) + (1 - Z) * log_ndtr(-f))
 
 
+@pytest.mark.parametrize("d", [1, 2, 9])
+def test_hyperparameters_begin_at_the_most_likely_of_their_prior_whose_lengths_grow_with_the_dimension(d):
+    gp = VariationalGP(torch.arange(d), torch.rand(3, d, generator=generator(), dtype=torch.float64))
+    assert gp.theta[:d].detach().exp().tolist() == pytest.approx(
+        [np.exp(-0.8) * np.sqrt(d)] * d
+    )  # as the distances in a cube do
+    assert gp.theta[d:].tolist() == [1.5, 0.0]
+    gp.log_prior().backward()
+    assert torch.equal(gp.theta.grad, torch.zeros(d + 2, dtype=torch.float64))
+
+
 # --- q ---------------------------------------------------------------------------------------------------------------
 
 

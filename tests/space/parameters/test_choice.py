@@ -1,5 +1,6 @@
 """Choices: which are taken, and that they come back as they were."""
 
+import itertools
 import json
 import math
 import pickle
@@ -12,7 +13,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 from sklearn.svm import SVC
 
-from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study
+from deepbore import Categorical, Condition, Integer, Library, Ordinal, Real, SearchSpace, Study
 from deepbore.errors import PointError, SpaceError
 from plane import DESIGN
 
@@ -172,3 +173,23 @@ def test_a7_choices_come_back_from_a_journal_as_they_were(tmp_path):
     study.close()
     loaded = [trial.params["c"] for trial in Study.load(tmp_path / "run.jsonl").trials]
     assert [(type(c), c) for c in loaded] == [(type(c), c) for c in given]
+
+
+KINDS = {
+    "real": Real(0, 1),
+    "integer": Integer(0, 5),
+    "ordinal": Ordinal([1, 2, 4]),
+    "categorical": Categorical(["u", "v", "w"]),
+    "described": Categorical(["u", "v", "w"], features=[[0.0], [1.0], [3.0]]),
+    "library": Library(np.eye(4, 8, dtype=bool)),
+}
+
+
+@pytest.mark.filterwarnings("error:NotImplemented should not be used")  # an error of its own from Python 3.14 on
+def test_parameters_of_any_two_kinds_can_be_compared_and_stand_side_by_side():
+    for (name, one), (other_name, other) in itertools.product(KINDS.items(), repeat=2):
+        assert (one == other) == (name == other_name)
+        assert (one != other) == (name != other_name)
+        assert one != "u"
+    beside = {name: each for name, each in KINDS.items() if name != "library"}
+    assert list(SearchSpace(beside).parameters) == list(beside)
