@@ -4,10 +4,29 @@ from dataclasses import replace
 
 import torch
 
+import deepbore
 from deepbore import KernelPLS
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate
 from deepbore.testing import TOY_SPACES, classifiers
+
+
+class StepsByItself(deepbore.MLPClassifier):
+    """Steps an optimizer that no state knows of."""
+
+    def __init__(self):
+        super().__init__(training=deepbore.Training(steps=10))
+
+    def configure_optimizers(self):
+        made = torch.optim.SGD(self.parameters(), lr=0.1)
+        made.step = lambda closure=None: (closure and closure(), self.hidden_step())
+        return made
+
+    def hidden_step(self):
+        if not hasattr(self, "_own"):
+            self._own = torch.optim.Adam(self.parameters(), lr=0.01)
+        self._own.step()
+
 
 MIXED, CONTINUOUS = TOY_SPACES["mixed"], TOY_SPACES["continuous"]
 
@@ -162,6 +181,7 @@ CLASSIFIERS = [
     (NeverTheSame, classifiers.check_same_seed, "same seed and data must have equal scores, but they are up to 0.001"),
     (Forgets, classifiers.check_state_dict, "taken up the state dict of another must have its scores"),
     (ForgetsTheBest, classifiers.check_state_dict, "`best_label` must be in the state dict, but they are up to 0.5"),
+    (StepsByItself, classifiers.check_learning_states, "must learn as that does, but they are up to"),
     (NeedsSpread, classifiers.check_degenerate_data, r"after equal points with the values .* must be finite"),
     (NeedsFewParameters, classifiers.check_wide_spaces, "points of 200 parameters must be finite, but 11 of 11"),
     (OfAnotherSlope, gradient, "the mean must change by gradient"),

@@ -13,7 +13,7 @@ from .papers.gp_classifier import GPClassifier
 from .papers.logistic import FourierLogistic
 from .papers.relative_ratio import RelativeRatio
 from .posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
-from .trained import TrainedClassifier
+from .trained import Minibatch, TrainedClassifier
 from .trees import RandomForest, TreeClassifier, XGBoost
 from .wrappers import AtBudgets, Calibrated, ColumnsPosterior, PerColumn, Relaxed, at_budgets
 
@@ -35,6 +35,7 @@ __all__ = [
     "MCDropout",
     "MLPClassifier",
     "MembersPosterior",
+    "Minibatch",
     "NetworkClassifier",
     "PerColumn",
     "PointEstimate",

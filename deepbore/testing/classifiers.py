@@ -1,6 +1,7 @@
 """Checks of the contract of a classifier and of its posterior."""
 
 from collections.abc import Callable, Set
+from copy import deepcopy
 
 import torch
 from torch import Tensor
@@ -110,6 +111,8 @@ def check_classifier(make: Make) -> None:
     check_state_dict(make)
     check_degenerate_data(make)
     check_wide_spaces(make)
+    if not make().closed_form:
+        check_learning_states(make)
     if make().differentiable:
         check_gradient(make())
 
@@ -167,6 +170,21 @@ def check_state_dict(make: Make) -> None:
     what = "a classifier that has taken up the state dict of another must have its scores"
     require_equal(_scores(fresh, space), _scores(fitted, space), what)
     require_equal(fresh.best_label, fitted.best_label, "`best_label` must be in the state dict")
+
+
+def check_learning_states(make: Make) -> None:
+    """Another one with its weights, and the states of its optimizers and schedulers, learns the same from then on.
+
+    Whatever a subclass overrides, of `training_step`, `configure_optimizers` or `loss`, may keep no state elsewhere.
+    """
+    space = TOY_SPACES["mixed"]
+    fitted, fresh = fit(make(), toy_data(space), epochs=3), make().bind(space)
+    fresh.load_state_dict(deepcopy(fitted.state_dict()))
+    fresh.load_learning_states(iter(deepcopy(fitted.learning_states())))
+    fresh.generator.set_state(fitted.generator.get_state())
+    one, other = (_scores(fit(each, toy_data(space), epochs=2), space) for each in (fitted, fresh))
+    what = "a classifier that has taken up weights, optimizers and schedulers of another must learn as that does"
+    require_equal(one, other, what)
 
 
 def check_degenerate_data(make: Make) -> None:

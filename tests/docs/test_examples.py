@@ -43,6 +43,9 @@ HERE = {
     "logged_run.py",
     "sequence_encoder.py",
     "molecule_encoder.py",
+    "image_encoder.py",
+    "transformer_encoder.py",
+    "own_loss.py",
 }
 
 
@@ -131,6 +134,18 @@ def test_a_run_is_in_the_logger(logger, tmp_path, monkeypatch):
 def test_a_convolution_reads_sequences(tmp_path):
     text = said("sequence_encoder.py", "--trials", 40, cwd=tmp_path)
     assert re.fullmatch(r"0\.\d\d of 1 after 40 sequences: [ACGT]{24}\n", text)
+
+
+def test_a_convolution_reads_images(tmp_path):
+    assert 0.6 <= number(r"(\S+) of 1 after 30 images", said("image_encoder.py", "--trials", 30, cwd=tmp_path)) <= 1
+
+
+def test_a_transformer_reads_orders_under_a_trainer(tmp_path):
+    assert number(r"cost (\S+) after 22 orders", said("transformer_encoder.py", "--trials", 22, cwd=tmp_path)) < 7
+
+
+def test_an_ensemble_has_its_own_loss(tmp_path):
+    assert number(r"best (\S+) after 14 trials", said("own_loss.py", "--trials", 14, cwd=tmp_path)) < 10
 
 
 def test_messages_along_bonds_rank_molecules(tmp_path):

@@ -174,16 +174,16 @@ HEADS = {  # a limit each that is cheap to cross
     "RelativeRatio": (lambda: RelativeRatio(rows=60), 60),
     "XGBoost": (lambda: XGBoost(rounds=20, rows=60), 60),
     "GPClassifier": (lambda: GPClassifier(inducing=30), 1024),
-    "MLPClassifier": (lambda: MLPClassifier(training=QUICK), 1024),
-    "DeepEnsemble": (lambda: DeepEnsemble(training=QUICK), 1024),
-    "HyperDeepEnsemble": (lambda: HyperDeepEnsemble(training=QUICK), 1024),
-    "MCDropout": (lambda: MCDropout(training=QUICK), 1024),
-    "LaplaceGGN": (lambda: LaplaceGGN(training=QUICK), 1024),
-    "DeepPLS": (lambda: DeepPLS(training=QUICK), 1024),
+    "MLPClassifier": (lambda: MLPClassifier(training=QUICK, rows=1024), 1024),
+    "DeepEnsemble": (lambda: DeepEnsemble(training=QUICK, rows=1024), 1024),
+    "HyperDeepEnsemble": (lambda: HyperDeepEnsemble(training=QUICK, rows=1024), 1024),
+    "MCDropout": (lambda: MCDropout(training=QUICK, rows=1024), 1024),
+    "LaplaceGGN": (lambda: LaplaceGGN(training=QUICK), 3200),
+    "DeepPLS": (lambda: DeepPLS(training=QUICK, rows=1024), 1024),
     "PerColumn": (lambda: PerColumn(KernelPLS(rows=60), columns=1), 60),
     "Calibrated": (lambda: Calibrated(KernelPLS(rows=60)), 60),
     "AtBudgets": (lambda: AtBudgets(KernelPLS(rows=60), Budget("epochs", 1, 9)), 60),
-    "Relaxed": (lambda: Relaxed(MLPClassifier(training=QUICK)), 1024),
+    "Relaxed": (lambda: Relaxed(MLPClassifier(training=QUICK, rows=1024)), 1024),
 }
 
 

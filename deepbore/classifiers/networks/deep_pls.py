@@ -65,7 +65,7 @@ class DeepPLS(NetworkClassifier):
         optimizer: OptimizerFactory | None = None,
         lr_scheduler: SchedulerFactory | None = None,
         loss: Loss | None = None,
-        rows: int | None = 1024,
+        rows: int | None = None,
     ):
         super().__init__(hidden, activation, network, members, training, optimizer, lr_scheduler, loss, rows)
         whole(0, fourier=fourier)

@@ -56,7 +56,7 @@ class DeepEnsemble(NetworkClassifier):
         optimizer: OptimizerFactory | None = None,
         lr_scheduler: SchedulerFactory | None = None,
         loss: Loss | None = None,
-        rows: int | None = 1024,
+        rows: int | None = None,
     ):
         super().__init__(hidden, activation, network, members, training, optimizer, lr_scheduler, loss, rows)
         self.capabilities = frozenset({"std", "members"} if members > 1 else ())
@@ -92,7 +92,7 @@ class MLPClassifier(NetworkClassifier):
         optimizer: OptimizerFactory | None = None,
         lr_scheduler: SchedulerFactory | None = None,
         loss: Loss | None = None,
-        rows: int | None = 1024,
+        rows: int | None = None,
     ):
         super().__init__(hidden, activation, network, 1, training, optimizer, lr_scheduler, loss, rows)
 

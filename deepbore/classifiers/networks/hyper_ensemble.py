@@ -70,7 +70,7 @@ class HyperDeepEnsemble(NetworkClassifier):
         optimizer: OptimizerFactory | None = None,
         lr_scheduler: SchedulerFactory | None = None,
         loss: Loss | None = None,
-        rows: int | None = 1024,
+        rows: int | None = None,
     ):
         _check_range("width", width)
         _check_range("dropout", dropout)

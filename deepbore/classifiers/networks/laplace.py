@@ -84,7 +84,7 @@ class LaplaceGGN(NetworkClassifier):
         prior_precision: delta > 0, fixed; None to choose it by the evidence, warm from one iteration to the next.
         samples: number of members of the posterior.
         rows: maximal number of observations for the posterior, weighted to count as all of them; the network learns
-            from up to 1024.
+            from as many as its steps can see.
         training: steps, learning rate, warm start, ...; for "bernoulli" the weight decay is the prior's.
         likelihood: "gaussian" for labels graded by value, "bernoulli" for labels by one threshold.
         optimizer: a function of the parameters, as `partial(torch.optim.AdamW, lr=1e-3)`; None for Adam.

@@ -58,7 +58,7 @@ class MCDropout(NetworkClassifier):
         optimizer: OptimizerFactory | None = None,
         lr_scheduler: SchedulerFactory | None = None,
         loss: Loss | None = None,
-        rows: int | None = 1024,
+        rows: int | None = None,
     ):
         lasting = None if network is None else WithLastingMasks(as_factory(network, members=1), samples)
         super().__init__(hidden, activation, lasting, 1, training, optimizer, lr_scheduler, loss, rows)

@@ -120,7 +120,7 @@ class NetworkClassifier(TrainedClassifier):
         optimizer: OptimizerFactory | None = None,
         lr_scheduler: SchedulerFactory | None = None,
         loss: Loss | None = None,
-        rows: int | None = 1024,
+        rows: int | None = None,
     ):
         super().__init__()
         whole(1, members=members, rows=rows)
