@@ -1,7 +1,7 @@
-"""`Journal`: the append-only file of a run, one strict JSON record a line; and the write-ahead log over it.
+"""`Journal`: the append-only file of a run, one strict JSON record a line: a `Log`.
 
-An event is on the disk before memory changes. Files beside a journal are written whole or not at all, and links are
-not followed.
+An event is on the disk before memory changes (see `deepbore.data.log`). Files beside a journal are written whole or not
+at all, and links are not followed.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import logging
 import os
 import stat
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -19,14 +19,13 @@ from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
-from deepbore.data.lines import VERSION, Line, checksum, left, parsed, written
+from deepbore.data.lines import VERSION, Line, checksum, first_line, left, parsed, written
 from deepbore.errors import JournalError, JournalInUse
 
 __all__ = [
     "VERSION",
     "Journal",
     "Line",
-    "WriteAheadLog",
     "content_of",
     "holds_anything",
     "open_regular",
@@ -332,7 +331,7 @@ class Journal:
         try:
             journal._take_lock()
             journal._refuse_content()  # again: another may have begun one before the lock was taken
-            journal._create({"event": "created", "version": VERSION, "id": uuid.uuid4().hex, **header})
+            journal._create(first_line(header))
         except BaseException:
             journal._clear()
             journal.close()
@@ -348,9 +347,9 @@ class Journal:
 
     def write(self, event: Line) -> None:
         """Appends one event."""
-        self.write_all([event])
+        self.append([event])
 
-    def write_all(self, events: Iterable[Line]) -> None:
+    def append(self, lines: Iterable[Line]) -> None:
         """Appends several events with one fsync: all of them, or none if that fails or is interrupted.
 
         Raises:
@@ -359,7 +358,7 @@ class Journal:
         self.open()
         started: list[bytes] = []
         try:
-            self._append(events, started)
+            self._add(lines, started)
         except FileNotFoundError:
             raise JournalError(f"the journal {self.path} was deleted while it was in use. {_WAY_OUT}") from None
         except OSError as error:
@@ -475,7 +474,7 @@ class Journal:
             with contextlib.suppress(OSError):
                 os.truncate(self.path, 0)
 
-    def _append(self, events: Iterable[Line], started: list[bytes]) -> None:
+    def _add(self, events: Iterable[Line], started: list[bytes]) -> None:
         known, file = self._known, self._file
         assert known is not None and file is not None  # it is open  # noqa: PT018
         if self._is_dirty:  # an interrupt has come upon the clearing up
@@ -569,50 +568,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-# --- write-ahead log -------------------------------------------------------------------------------------------------
-
-
-class WriteAheadLog:
-    """A journal, or none, to which an event is written before memory changes; an interrupt leaves both or none.
-
-    Args:
-        journal: where events are written; None for nowhere.
-    """
-
-    def __init__(self, journal: Journal | None):
-        self.journal = journal
-        self._pending: tuple[Callable[[], None], int | None] | None = None  # an effect, and where the journal ended
-
-    def commit(self, events: Iterable[Line], effect: Callable[[], None]) -> None:
-        """Writes events to the journal, then changes memory; an interrupt leaves both or none.
-
-        Args:
-            events: what to write.
-            effect: assignments that may be done twice.
-        """
-        if self.journal is not None:
-            self.journal.open()
-        try:
-            self._pending = effect, None if self.journal is None else self.journal.position
-            if self.journal is not None:
-                self.journal.write_all(events)
-            self.complete_pending_write()
-        except BaseException:
-            self.complete_pending_write()
-            raise
-
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether a change is under way, or was left so by an interrupt."""
-        return self._pending is not None
-
-    def complete_pending_write(self) -> None:
-        """Completes an interrupted change whose events are in the journal; drops one whose events are not."""
-        if self._pending is None:
-            return
-        effect, before = self._pending
-        if self.journal is None or self.journal.position != before:
-            effect()
-        self._pending = None

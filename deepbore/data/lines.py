@@ -11,6 +11,7 @@ can be changed, lost, doubled or moved unnoticed; only whole lines at the end ca
 
 import json
 import re
+import uuid
 import zlib
 from typing import Any
 
@@ -20,6 +21,11 @@ Line = dict[str, Any]  # an event as plain data; its name is under "event"
 _SEAL = ', "crc": "%08x"}'
 _SEAL_SIZE = len(_SEAL % 0)
 _LEFT = re.compile(rb'\{"event": "added", "left": (\d+)')
+
+
+def first_line(header: Line) -> Line:
+    """The event of a new run, which is the first line of a journal; its "id" is made if the header has none."""
+    return {"event": "created", "version": VERSION, "id": uuid.uuid4().hex, **header}
 
 
 def written(event: Line, version: int, crc: int) -> tuple[bytes, int]:

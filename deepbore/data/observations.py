@@ -29,8 +29,8 @@ from deepbore.data.events import (
     staged_rows,
 )
 from deepbore.data.imported import ImportedResults, differing_budgets
-from deepbore.data.journal import Journal, WriteAheadLog
 from deepbore.data.ledger import Effect, Ledger, Pair
+from deepbore.data.log import Log, WriteAheadLog
 from deepbore.data.outcome import (
     Outcome,
     as_attributes,
@@ -102,7 +102,7 @@ class Observations:
         ranking: what is best among the rows; found when asked for (`deepbore.data.ranking.Ranking`).
         centres: rows to search around (`deepbore.data.centres.Centres`).
         replicates: means over the evaluations of each configuration (`deepbore.data.replicates.Replicates`).
-        write_ahead_log: the journal, written before the ledger changes (`deepbore.data.journal.WriteAheadLog`).
+        write_ahead_log: the journal, written before the ledger changes (`deepbore.data.log.WriteAheadLog`).
         n_asked: how many rows were reserved, told since or not.
         n_failed: how many trials have failed.
         n_complete: how many trials have a value.
@@ -175,7 +175,7 @@ class Observations:
         self,
         space: SearchSpace,
         directions: Sequence[Direction] | Direction = ("minimize",),
-        journal: Journal | None = None,
+        journal: Log | None = None,
         budget: Budget | None = None,
         by_preference: bool = False,
         objectives: Sequence[str] = (),
@@ -210,12 +210,12 @@ class Observations:
     # --- what is read ------------------------------------------------------------------------------------------------
 
     @property
-    def journal(self) -> Journal | None:
+    def journal(self) -> Log | None:
         """Where events are written; None for nowhere."""
         return self.write_ahead_log.journal
 
     @journal.setter
-    def journal(self, journal: Journal | None) -> None:
+    def journal(self, journal: Log | None) -> None:
         self.write_ahead_log.journal = journal
 
     @property

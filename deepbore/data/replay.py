@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from deepbore.data.declared import Declared, budget_of, current, header_of
 from deepbore.data.events import Asked, Enqueued, Fixed, Imported, event_of
-from deepbore.data.journal import Journal, events_in, scan_journal
+from deepbore.data.journal import events_in, scan_journal
 from deepbore.data.ledger import KeptNatives, Ledger
 from deepbore.data.lines import Line
+from deepbore.data.log import Log
 from deepbore.data.running import running_reports
 from deepbore.data.times import times_of, times_path
 from deepbore.data.trial import checked_directions, checked_names
@@ -76,7 +77,9 @@ def ledger_of(path: Path, lines: Iterable[Line]) -> Ledger:
         JournalError: naming line and path, for an event that contradicts those before it.
     """
     numbered = iter(enumerate(lines, 1))
-    _, created = next(numbered)
+    _, created = next(numbered, (0, None))
+    if created is None:
+        raise JournalError(f"{path} holds no run. Name a journal that a study has begun.")
     with declaring(path):
         reading = Reading(created)
     for number, line in numbered:
@@ -118,11 +121,11 @@ class History:
 
     observations: "Observations"
     header: dict[str, Any]
-    journal: Journal
+    journal: Log
     queue: "list[Tensor]" = field(default_factory=list)
 
 
-def replay(journal: Journal, space: "SearchSpace | None" = None) -> History:
+def replay(journal: Log, space: "SearchSpace | None" = None) -> History:
     """The history in a journal, of this version or of 0.1.
 
     Args:
@@ -160,7 +163,7 @@ def _space_of(path: Path, ledger: Ledger, space: "SearchSpace | None") -> "Searc
 
 
 @contextmanager
-def _naming_the_line(journal: Journal, space: "SearchSpace") -> Iterator[None]:
+def _naming_the_line(journal: Log, space: "SearchSpace") -> Iterator[None]:
     """Raises a JournalError for what is outside the space, which names the first line that says so."""
     try:
         yield

@@ -19,7 +19,8 @@ from torch import Tensor
 from deepbore.classifiers import Classifier
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
-from deepbore.data.journal import Journal, content_of, open_regular, replace_file
+from deepbore.data.journal import content_of, open_regular, replace_file
+from deepbore.data.log import Log
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History
 from deepbore.data.reports import Others
@@ -311,7 +312,7 @@ def snapshot_path(journal: Path) -> Path:
 
 
 def save(
-    state: RunState, points: Tensor, journal: Journal, *, promoted: Sequence[Promotion] = (), **left: list[Any]
+    state: RunState, points: Tensor, journal: Log, *, promoted: Sequence[Promotion] = (), **left: list[Any]
 ) -> None:
     """Writes the snapshot of a journal, replacing the previous one atomically.
 
@@ -336,7 +337,7 @@ def save(
     replace_file(path, MAGIC + hashlib.sha256(payload).digest() + payload)
 
 
-def load(journal: Journal) -> Mapping[str, Any]:
+def load(journal: Log) -> Mapping[str, Any]:
     """The content of a snapshot: "recipe", "points" and "state". Reading it executes no code.
 
     Raises:

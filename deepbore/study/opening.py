@@ -10,7 +10,8 @@ from typing import Any, Unpack, cast
 
 from deepbore.classifiers import Classifier
 from deepbore.data.journal import Journal, holds_anything
-from deepbore.data.lines import JOURNAL
+from deepbore.data.lines import JOURNAL, first_line
+from deepbore.data.log import Log
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History, replay
 from deepbore.data.times import times_path
@@ -24,6 +25,7 @@ from deepbore.strategies.sampling import named_strategy
 from deepbore.study.options import Parts, StudyOptions, check_parts
 
 log = logging.getLogger(__name__)
+Place = str | os.PathLike[str] | Log  # where a run is kept: a file, or a log of one's own
 Check = Callable[[RunState], object]  # raises an error for a run that can't do what is wanted
 
 
@@ -95,7 +97,7 @@ def opened(
 
 
 def loaded(
-    journal: str | os.PathLike[str], space: SearchSpace | Mapping[str, Parameter] | None = None, **parts: Unpack[Parts]
+    journal: Place, space: SearchSpace | Mapping[str, Parameter] | None = None, **parts: Unpack[Parts]
 ) -> Loaded:
     """The run that a journal keeps, perhaps with other parts; with this space, if it is the one that it declares.
 
@@ -107,7 +109,7 @@ def loaded(
     check_parts(parts, "a run is loaded with its own {unknown}")
     if isinstance(name := parts.get("strategy"), str):
         parts["strategy"] = named_strategy(name)
-    history = replay(Journal(_in_directory(journal)), space)
+    history = replay(journal if isinstance(journal, Log) else Journal(_in_directory(journal)), space)
     observations, header = history.observations, history.header
     described, by_preference = header.get("recipe", {}), observations.by_preference
     recipe = Recipe.again(observations.space, observations.k, described, parts, observations.budget, by_preference)
@@ -116,9 +118,30 @@ def loaded(
     return Loaded(state, history)
 
 
-def holds_run(journal: str | os.PathLike[str]) -> bool:
-    """Whether a file exists and holds more than a first line that a crash cut off."""
-    return holds_anything(Path(journal))
+def holds_run(journal: Place) -> bool:
+    """Whether a file exists and holds more than a first line that a crash cut off; or a log has lines."""
+    return any(True for _ in journal.read()) if isinstance(journal, Log) else holds_anything(Path(journal))
+
+
+def _begun(journal: Place, header: dict[str, Any]) -> Log:
+    """A new journal, its first line written.
+
+    Raises:
+        JournalError: if it holds a run already, or can't be written.
+    """
+    if not isinstance(journal, Log):
+        return Journal.begin(journal, header)
+    journal.open()
+    try:
+        if holds_run(journal):
+            raise JournalError(
+                f"{journal.path} holds a run already. Go on with Study.load, or if_exists='load', or give another log."
+            )
+        journal.append([first_line(header)])
+    except BaseException:
+        journal.close()
+        raise
+    return journal
 
 
 def _in_directory(journal: str | os.PathLike[str]) -> str | os.PathLike[str]:
@@ -151,7 +174,7 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
     if check is not None:
         check(state)
     if options.journal is not None:
-        observations.journal = Journal.begin(options.journal, state.header())
+        observations.journal = _begun(options.journal, state.header())
         times_path(observations.journal.path).unlink(missing_ok=True)  # of another run, whose journal is gone
     if default := observations.space.default:
         state.enqueue(default)
@@ -195,7 +218,7 @@ def _returned_if_refused(options: StudyOptions) -> Iterator[None]:
 # --- a run in a journal ----------------------------------------------------------------------------------------------
 
 
-def _same_run(path: str | os.PathLike[str], wanted: Observations, options: StudyOptions, check: Check | None) -> Loaded:
+def _same_run(path: Place, wanted: Observations, options: StudyOptions, check: Check | None) -> Loaded:
     """The run in a journal, if it is the wanted one; its lock is taken at once, before any evaluation."""
     run = loaded(path, wanted.space, **options.parts)
     assert run.history is not None

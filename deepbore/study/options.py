@@ -19,6 +19,7 @@ from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
+from deepbore.data.log import Log
 from deepbore.data.observations import Direction
 from deepbore.data.trial import Budget, Trial
 from deepbore.errors import SettingError
@@ -62,7 +63,7 @@ class SharedArguments(Parts, total=False):
     preferences: bool
     noisy: bool
     seed: int
-    journal: str | os.PathLike[str] | None
+    journal: str | os.PathLike[str] | Log | None
     if_exists: IfExists
     budget: Budget | None
     device: Device
@@ -102,7 +103,7 @@ class StudyOptions:
         directions: one for each objective, where there are several; the result is then a `pareto_front`. A dict, as in
             {"loss": "minimize", "size": "minimize"}, names the objectives: results may be dicts by these names.
         seed: of everything random in the run; the same seed gives the same run on a CPU.
-        journal: file that keeps every event; None for none.
+        journal: file that keeps every event, or a `deepbore.data.log.Log` of your own; None for none.
         if_exists: what happens if the journal holds a run: "error", or "load" to continue it, as `Study.load` does. It
             must then be the run that is described here: space, directions, seed, and the parts that are given.
         strategy: what proposes, a new one for each study; default: the model that classifier, acquisition and
@@ -134,7 +135,7 @@ class StudyOptions:
     direction: Direction | None = None
     directions: Sequence[Direction] | Mapping[str, Direction] | None = None
     seed: int = 0
-    journal: str | os.PathLike[str] | None = None
+    journal: str | os.PathLike[str] | Log | None = None
     if_exists: IfExists = "error"
     strategy: Strategy | ByName | None = None
     classifier: Classifier | None = None

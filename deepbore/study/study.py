@@ -29,6 +29,7 @@ from deepbore.data.imported import (
     rows_of,
     with_defaults,
 )
+from deepbore.data.log import Log
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_noise, as_number, as_outcome
 from deepbore.data.reports import Stages, as_step
@@ -238,7 +239,7 @@ class Study:
     @clean_torch_state()
     def load(
         cls,
-        journal: str | os.PathLike[str],
+        journal: str | os.PathLike[str] | Log,
         *,
         space: SearchSpace | Mapping[str, Parameter] | None = None,
         device: Device = "cpu",
@@ -251,7 +252,7 @@ class Study:
         `ask`, ... takes the lock.
 
         Args:
-            journal: the file, or the directory of a run of the command line.
+            journal: the file, or the directory of a run of the command line; or a `deepbore.data.log.Log` of your own.
             space: only where it has functions as constraints, or objects as choices: a journal keeps their names alone.
             device: as in `Study`.
             parts: classifier, acquisition, ... to continue with others than in the header, which is logged, or where

@@ -40,7 +40,7 @@ def three(path, name):
     return observations
 
 
-ROOMS = ("observations", "journal", "lines", "events", "ledger", "columns", "imported")
+ROOMS = ("observations", "journal", "lines", "events", "ledger", "columns", "imported", "log")
 WRITING = (*(f"deepbore/data/{room}.py" for room in ROOMS), "deepbore/loop/state.py")
 
 

@@ -44,7 +44,7 @@ def test_exceptions_deaths_and_timeouts_fail_their_own_trial_only(tmp_path):
     texts = [str(warning.message) for warning in warned]
     assert sorted(texts) == sorted(f"trial {t.id} failed with {t.params}: {reasons[t.params['k']]}"
                                    for t in study.trials if t.status is Status.FAILED)  # fmt: skip
-    assert "8 trials, 5 failed" in summary(study.observations)
+    assert "8 trials, 5 failed" in summary(study.observations.ledger)
     assert Study.load(tmp_path / "run.jsonl").trials == study.trials
     assert is_gone(int((tmp_path / "4").read_text()))
 

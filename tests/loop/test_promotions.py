@@ -218,7 +218,7 @@ def test_promotions_of_one_call_are_written_at_once_or_not_at_all(tmp_path):
     for trial in study.ask(6):
         study.tell(trial, float(trial.id))
     journal = study.observations.journal
-    write_all, calls = journal.write_all, []
+    write_all, calls = journal.append, []
 
     def full_from_the_second_on(events):
         calls.append(events)
@@ -226,7 +226,7 @@ def test_promotions_of_one_call_are_written_at_once_or_not_at_all(tmp_path):
             raise JournalError("disk full")
         write_all(events)
 
-    journal.write_all = full_from_the_second_on
+    journal.append = full_from_the_second_on
     assert [(trial.params, trial.budget) for trial in study.ask(2)] == [(study.trials[k].params, 3) for k in (0, 1)]
 
 

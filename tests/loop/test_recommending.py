@@ -257,11 +257,11 @@ def test_a_summary_shows_it_where_it_is_another_than_the_best():
     study.add({"c": ["a", "a", "a", "b", "b"]}, [0.0, 6, 5, 2, 1])
     best = ["best value 0 in trial 0 (5 trials)", "  c: a"]
     assert (
-        summary(study.observations).splitlines()
-        == summary(study.observations, recommended=study.best_trial).splitlines()
+        summary(study.observations.ledger).splitlines()
+        == summary(study.observations.ledger, recommended=study.best_trial).splitlines()
         == best
     )
-    shown = summary(study.observations, recommended=study.trials[4]).splitlines()
+    shown = summary(study.observations.ledger, recommended=study.trials[4]).splitlines()
     assert shown == [*best, "recommended if values are noisy: trial 4, value 1", "  c: b"]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from deepbore import RandomSearch, Study
-from deepbore.data.journal import WriteAheadLog
+from deepbore.data.log import WriteAheadLog
 from deepbore.loop.state import RunState
 from interrupting import interrupted
 from plane import PLANE

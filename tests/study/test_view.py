@@ -24,7 +24,7 @@ def test_why_there_is_no_best_value_is_told_as_it_is():
     several = Study(LINE, directions=["minimize", "minimize"])
     (trial,) = several.ask()
     several.tell(trial, [1.0, 2.0], constraints=[1.0])
-    assert summary(several.observations) == "no feasible value yet (1 trials)"
+    assert summary(several.observations.ledger) == "no feasible value yet (1 trials)"
     earlier = Study(LINE)
     earlier.add({"x": [0.1, 0.2]}, [1.0, 2.0], task="old")
-    assert summary(earlier.observations) == "no value yet (2 trials)"
+    assert summary(earlier.observations.ledger) == "no value yet (2 trials)"
