@@ -202,7 +202,8 @@ def default_parts(head):
     """The default labels and acquisition of a head, as the table writes them."""
     recipe = Recipe.resolve(TOY_SPACES["mixed"], 1, classifier=head)
     kappa = f"{recipe.acquisition.kappa:g}" if isinstance(recipe.acquisition, UpperConfidenceBound) else ""
-    labels = f"{type(recipe.labels).__name__}({recipe.labels.gamma})"
+    gamma = "1/3" if recipe.labels.gamma == 1 / 3 else recipe.labels.gamma
+    labels = f"{type(recipe.labels).__name__}({gamma})"
     return [labels, f"{type(recipe.acquisition).__name__}({kappa})"]
 
 

@@ -256,7 +256,7 @@ def test_an_objective_may_train_with_a_trainer_of_its_own():
 @pytest.mark.parametrize("precision", ["64-true", "bf16-true"])
 def test_a_trainer_of_another_precision_is_refused_before_anything_is_evaluated(precision):
     study = Study(LINE)
-    with pytest.raises(SettingError, match="trainer.precision"):
+    with pytest.raises(SettingError, match=r"trainer\.precision"):
         study.optimize(lambda p: p["x"], 3, trainer=Trainer(accelerator="cpu", max_epochs=-1, precision=precision))
     assert not study.trials
 
