@@ -86,7 +86,10 @@ STRATEGIES = {
         [strategies.ModelStrategy(classifiers.KernelPLS()), strategies.NearBest(), strategies.OtherBranches()]
     ),
 }
-SEARCHES_ONLY = {"RelaxedSearch": "Relaxed"}  # searches of one classifier
+SEARCHES_ONLY = {
+    "RelaxedSearch": "Relaxed",
+    "SVGDCandidates": "KernelPLS",  # it samples a density, which is flat for networks after a few steps on graded labels
+}  # searches of one classifier
 CONTINUOUS_ONLY = {"BoTorchBatch", "MultiStartLBFGS"}
 PARAMETERS = {
     "Real": space.Real(-5, 5),

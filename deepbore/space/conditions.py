@@ -85,13 +85,19 @@ class Family:
         found: Tensor | None = None
         for parent, first, last, spans in zip(self.parents, self.first, self.last, self.spans, strict=True):
             level = levels[parent][..., None]
-            within = (level >= first.to(level.device)) & (level <= last.to(level.device)) & active[..., parent, None]
-            holds, *others = (within.index_select(-1, each) for each in spans.T.to(level.device))
+            begins, ends, rows = (_on(each, level.device) for each in (first, last, spans))
+            within = (level >= begins) & (level <= ends) & active[..., parent, None]
+            holds, *others = (within.index_select(-1, each) for each in rows.T)
             for each in others:
                 holds = holds | each
             found = holds if found is None else found & holds
         assert found is not None
         return found
+
+
+def _on(known: Tensor, device: torch.device) -> Tensor:
+    """A small tensor on the CPU, on a device."""
+    return known if device.type == "cpu" else torch.tensor(known.tolist(), dtype=known.dtype, device=device)
 
 
 class Conditions:

@@ -95,7 +95,7 @@ PARTS = [
     (lambda: MLPClassifier(hidden=(0,)), "hidden >= 1 must hold, but got hidden=0"),
     (lambda: MLPClassifier(hidden=("a",)), "hidden must be a whole number"),
     (lambda: DeepPLS(hidden=None), "hidden must be a list of widths"),
-    (lambda: MLPClassifier(activation="swosh"), "['auto', 'elu', 'relu', 'tanh'], but got activation='swosh'"),
+    (lambda: MLPClassifier(activation="swosh"), "but got activation='swosh'"),
     (lambda: MLPClassifier(network=5), "network must be a function (features, outputs) -> module, but got 5"),
     (lambda: MLPClassifier(training={"steps": 5}), "training must be a Training, but got {'steps': 5}"),
     (lambda: Training(warm_start="no"), "warm_start must be one of"),

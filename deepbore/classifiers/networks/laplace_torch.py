@@ -45,6 +45,7 @@ from deepbore.compute.devices import generator_on
 TINY = 1e-12
 AMPLITUDE = (-2.3, 2.0)  # log of the outputs' mean variance under the prior, of labels in [0, 1]: mean, deviation
 NOISE = (-9.2, 3.0)  # log of the variance of the labels' noise, likewise
+DEVIATIONS = 5.0
 ROUNDS = 8  # of L-BFGS on the marginal likelihood
 
 
@@ -112,21 +113,30 @@ class Directions(WeightPosterior):
         The gradient is that at a fixed mean: the mean maximises the posterior, so that its own derivative adds nothing.
         """
         found = torch.stack([delta, noise]).double().log().requires_grad_(True)
+        lowest, highest = self._range
         optimizer = torch.optim.LBFGS([found], max_iter=ROUNDS, line_search_fn="strong_wolfe")
 
         def loss() -> Tensor:
             optimizer.zero_grad()
-            precision, deviation = found.exp()
+            within = found.clamp(lowest, highest)  # labels that are met exactly would have no noise at all
+            precision, deviation = within.exp()
             self.at(precision.detach(), deviation.detach())
-            value: Tensor = -self.laplace.log_marginal_likelihood(precision, deviation) + self._surprise(found)
+            value: Tensor = -self.laplace.log_marginal_likelihood(precision, deviation) + self._surprise(within)
             value.backward()
             if delta_is_fixed and found.grad is not None:
                 found.grad[0] = 0
             return value.detach()
 
         optimizer.step(loss)
-        best = found.detach().exp()
+        best = found.detach().clamp(lowest, highest).exp()
         return best[0], best[1]
+
+    @property
+    def _range(self) -> tuple[Tensor, Tensor]:
+        """The least and greatest logarithms of delta and the noise: so many deviations from their priors' means."""
+        most_likely = torch.stack([self.amplitude.log() - AMPLITUDE[0], self.amplitude.new_tensor(NOISE[0] / 2)])
+        spread = DEVIATIONS * self.amplitude.new_tensor([AMPLITUDE[1], NOISE[1] / 2])
+        return most_likely - spread, most_likely + spread
 
     def _surprise(self, found: Tensor) -> Tensor:
         """Minus the log of the priors of amplitude and noise, up to a constant: the labels' scale bounds both."""
