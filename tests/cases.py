@@ -86,10 +86,10 @@ STRATEGIES = {
         [strategies.ModelStrategy(classifiers.KernelPLS()), strategies.NearBest(), strategies.OtherBranches()]
     ),
 }
-SEARCHES_ONLY = {
+SEARCHES_ONLY = {  # searches of one classifier, or checked with another one
     "RelaxedSearch": "Relaxed",
-    "SVGDCandidates": "KernelPLS",  # it samples a density, which is flat for networks after a few steps on graded labels
-}  # searches of one classifier
+    "SVGDCandidates": "KernelPLS",  # it samples a density: flat for networks after a few steps on graded labels
+}
 CONTINUOUS_ONLY = {"BoTorchBatch", "MultiStartLBFGS"}
 PARAMETERS = {
     "Real": space.Real(-5, 5),
