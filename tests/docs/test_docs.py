@@ -158,13 +158,26 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
         gc.collect()  # the end of the script: its studies leave their journals
 
 
+MY_MODULE = """import torch
+
+
+def objective(params):
+    return params["lr"]
+
+
+class Wide(torch.nn.Sequential):
+    def __init__(self, features, outputs):
+        super().__init__(torch.nn.Linear(features, 32), torch.nn.SiLU(), torch.nn.Linear(32, outputs))
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "yaml")])
 def test_the_configurations_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     monkeypatch.delitem(sys.modules, "my_module", raising=False)
-    (tmp_path / "my_module.py").write_text("def objective(params):\n    return params['lr']\n")
+    (tmp_path / "my_module.py").write_text(MY_MODULE)
     for number, code in enumerate(blocks(page, "yaml")):
         (tmp_path / "mine.yaml").write_text(code)
         small = ["--loop.n_trials", "12", "--evaluation.workers", "1", "--run", str(number)]

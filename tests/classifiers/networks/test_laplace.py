@@ -296,4 +296,4 @@ def test_pending_trials_do_not_weaken_the_prior_of_a_laplace_network():
     study = tried(db.Study(SQUARE, seed=0, n_initial=4, classifier=head), 10)
     for q in (1, 60, 1):
         study.ask(q)
-        assert head.configure_optimizers().param_groups[0]["weight_decay"] == pytest.approx(0.1)
+        assert head.optimizers_made().optimizers[0].param_groups[0]["weight_decay"] == pytest.approx(0.1)
