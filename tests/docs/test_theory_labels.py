@@ -25,9 +25,10 @@ NODES = (np.arange(20_000) + 0.5) / 20_000  # probabilities at which a distribut
 def test_every_statement_of_the_page_has_a_test_and_every_test_a_statement():
     statements = re.findall(r"^### (.+)$", PAGE.read_text(), re.MULTILINE)
     names = ["test_" + re.sub(r"\W+", "_", statement.lower()).strip("_") for statement in statements]
-    files = sorted(Path(__file__).parent.glob("test_theory_*.py"))  # labels, then posteriors: as on the page
-    here = [name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)]
-    assert names == [name for name in here if not name.startswith("test_every_statement")]
+    files = Path(__file__).parent.glob("test_theory_*.py")
+    here = [re.findall(r"^def (test_(?!every_statement)\w+)", file.read_text(), re.MULTILINE) for file in files]
+    assert all(tests[0] in names for tests in here)
+    assert names == [name for tests in sorted(here, key=lambda tests: names.index(tests[0])) for name in tests]
 
 
 def quantiles(distribution, n=60):
