@@ -11,7 +11,7 @@ from deepbore.acquisition import LogHypervolumeImprovement
 from deepbore.classifiers import PerColumn
 from deepbore.data.array_ranking import hypervolume
 from deepbore.errors import SettingError
-from deepbore.labels import ChebyshevLabels, NonDominationLabels, ObjectiveLabels, ThresholdLabels
+from deepbore.labels import ChebyshevLabels, NonDominationLabels, ObjectiveLabels, ThresholdLabels, ValueGradedLabels
 from deepbore.loop.metrics import hypervolume_so_far
 from plane import SQUARE
 from trading_off import BOTH, run, trade_off
@@ -33,7 +33,7 @@ def test_defaults_for_several_objectives():
     assert made(classifier=KernelPLS()) == ["ChebyshevLabels", "KernelPLS", "LogExpectedImprovement"]
     assert made(labels=NonDominationLabels()) == ["NonDominationLabels", "KernelPLS", "LogExpectedImprovement"]
     study = Study(SQUARE, directions=BOTH, classifier=MLPClassifier(), gamma=0.2)
-    assert (type(study.labels.base), study.labels.base.gamma) == (ThresholdLabels, 0.2)
+    assert (type(study.labels.base), study.labels.base.gamma) == (ValueGradedLabels, 0.2)
 
 
 @pytest.mark.parametrize(
