@@ -13,10 +13,13 @@ from processes import ENV
 NOT_NEEDED = {"lightning", "torchmetrics", "torchvision", "matplotlib", "pandas", "botorch", "gpytorch", "sklearn",
               "sympy", "scipy.signal", "scipy.stats", "optuna", "jsonargparse"}  # fmt: skip
 
+FOREST = {"sklearn", "scipy.stats", "pandas"}  # of `RoughGround`, which proposes where there are unordered choices
+CHOICE, LEVELS = 'db.Categorical(["a", "b"])', "db.Ordinal([1, 5])"
+
 STUDY = """
 import sys
 import deepbore as db
-space = db.SearchSpace({{"x": db.Real(0, 1), "k": db.Integer(1, 9), "c": db.Categorical(["a", "b"])}})
+space = db.SearchSpace({{"x": db.Real(0, 1), "k": db.Integer(1, 9), "c": {choice}}})
 study = db.Study(space, n_initial=4, seed=0, {settings})
 for n in range(6):
     (trial,) = study.ask()
@@ -28,9 +31,17 @@ print(*{names!r} & set(sys.modules))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", ["", "classifier=db.KernelPLS(noisy=True)", "classifier=db.FourierLogistic()"])
-def test_a_study_that_learns_in_closed_form_imports_no_lightning(settings):
-    code = STUDY.format(settings=settings, names=NOT_NEEDED)
+@pytest.mark.parametrize(
+    ("settings", "choice", "needed"),
+    [
+        ("", LEVELS, set()),
+        ("", CHOICE, FOREST),
+        ("classifier=db.KernelPLS(noisy=True)", CHOICE, set()),
+        ("classifier=db.FourierLogistic()", CHOICE, set()),
+    ],
+)
+def test_a_study_that_learns_in_closed_form_imports_no_lightning(settings, choice, needed):
+    code = STUDY.format(settings=settings, choice=choice, names=NOT_NEEDED - needed)
     done = subprocess.run([sys.executable, "-c", code], env=ENV, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
@@ -45,7 +56,7 @@ def objective(params, trial):
     for step in range(3):
         trial.report(params["x"] / (1 + step), step=step)
     return params["x"]
-space = {{"x": db.Real(0, 1), "k": db.Integer(1, 9), "c": db.Categorical(["a", "b"])}}
+space = {{"x": db.Real(0, 1), "k": db.Integer(1, 9), "c": {choice}}}
 study = db.minimize(objective, space, 8, n_initial=4, progress=False, batch_size=2, {settings}).study
 assert study.classifier.ready and study.recommended is not None and not seen[0], seen[0]
 print(*{names!r} & set(sys.modules))
@@ -53,9 +64,18 @@ print(*{names!r} & set(sys.modules))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", ["", "pruner=db.MedianPruner(startup_trials=2)", "noisy=True", "timeout=600"])
-def test_a_run_whose_models_learn_in_closed_form_imports_no_lightning(settings):
-    code = RUN.format(settings=settings, names=NOT_NEEDED)
+@pytest.mark.parametrize(
+    ("settings", "choice", "needed"),
+    [
+        ("", LEVELS, set()),
+        ("", CHOICE, FOREST),
+        ("pruner=db.MedianPruner(startup_trials=2)", LEVELS, set()),
+        ("noisy=True", CHOICE, set()),
+        ("timeout=600", LEVELS, set()),
+    ],
+)
+def test_a_run_whose_models_learn_in_closed_form_imports_no_lightning(settings, choice, needed):
+    code = RUN.format(settings=settings, choice=choice, names=NOT_NEEDED - needed)
     done = subprocess.run([sys.executable, "-c", code], env=ENV, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
