@@ -70,7 +70,7 @@ def test_a_run_goes_on_as_it_began_and_the_error_says_what_differs(here, capsys)
 )
 def test_settings_of_steps_are_refused_before_there_is_a_directory(here, capsys, setting, value):
     assert fit("--config", "branin.yaml", "--run", "mine", f"--trainer.{setting}", value) == 2
-    assert f"so trainer.{setting} does nothing for it, but got" in capsys.readouterr().err
+    assert f"so trainer.{setting} does nothing for KernelPLS, but got" in capsys.readouterr().err
     assert not (here / "mine").exists()
 
 

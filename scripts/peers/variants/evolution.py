@@ -84,7 +84,7 @@ class WithEvolution(Turns):
             return super().propose(view, q)
         shared = replace(view, first=self.first)
         due = self._due(shared, 1)
-        if due or self._had_turn[0]:  # the model near the best has just learned
+        if due or not self._waited[0]:  # the model near the best has just learned
             self.is_known = bool(due)
         if due:
             return due[0].propose(shared, 1)
