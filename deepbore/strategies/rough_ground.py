@@ -1,6 +1,6 @@
 """`RoughGround`: proposals by a random forest, for values that jump where a kernel expects them to be smooth."""
 
-from typing import Any, Self
+from typing import Self
 
 from deepbore.acquisition import UpperConfidenceBound
 from deepbore.classifiers import RandomForest
@@ -27,7 +27,7 @@ class RoughGround(Strategy):
 
     Where the first model explains nine tenths of the variance of the better half of the labels, each by all other rows,
     the ground is not rough, and the first model makes these proposals, too. The upper confidence bound of the trees is
-    maximised by the search of the first strategy.
+    maximised by the search of the first strategy. The forest is grown anew at each turn, so there is no state.
 
     It applies in spaces with unordered choices, to one objective without budgets, constraints or earlier tasks.
 
@@ -80,7 +80,3 @@ class RoughGround(Strategy):
         assert self.model is not None
         acquisition = UpperConfidenceBound().resolved(self.model)
         return Proposal(view.first.candidates.propose(view.search(self.model, acquisition), q), self.model)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Nothing: the forest is grown anew at each turn."""
-        return {}

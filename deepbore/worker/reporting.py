@@ -86,7 +86,7 @@ class Reporting:
         step, value = as_step(step), as_number(value, "a reported value")
         if trial.budget is None:
             step = self._stages.place(step)
-        elif self.reports and step <= max(self.reports):  # what was spent is told again: from a checkpoint
+        elif self.reports and step <= next(reversed(self.reports)):  # what was spent is told again: from a checkpoint
             self.reports = {each: kept for each, kept in self.reports.items() if each < step}
             self._unsent = {each: kept for each, kept in self._unsent.items() if each < step}
         self.reports[step] = self._unsent[step] = value if math.isfinite(value) else math.nan

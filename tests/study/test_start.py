@@ -16,6 +16,14 @@ NOT_NEEDED = {"lightning", "torchmetrics", "torchvision", "matplotlib", "pandas"
 FOREST = {"sklearn", "scipy.stats", "pandas"}  # of `RoughGround`, which proposes where there are unordered choices
 CHOICE, LEVELS = 'db.Categorical(["a", "b"])', "db.Ordinal([1, 5])"
 
+
+def imported(code):
+    """What a program in a process of its own prints, word by word."""
+    done = subprocess.run([sys.executable, "-c", code], env=ENV, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
 STUDY = """
 import sys
 import deepbore as db
@@ -41,10 +49,7 @@ print(*{names!r} & set(sys.modules))
     ],
 )
 def test_a_study_that_learns_in_closed_form_imports_no_lightning(settings, choice, needed):
-    code = STUDY.format(settings=settings, choice=choice, names=NOT_NEEDED - needed)
-    done = subprocess.run([sys.executable, "-c", code], env=ENV, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == []
+    assert imported(STUDY.format(settings=settings, choice=choice, names=NOT_NEEDED - needed)) == []
 
 
 RUN = """
@@ -75,10 +80,7 @@ print(*{names!r} & set(sys.modules))
     ],
 )
 def test_a_run_whose_models_learn_in_closed_form_imports_no_lightning(settings, choice, needed):
-    code = RUN.format(settings=settings, choice=choice, names=NOT_NEEDED - needed)
-    done = subprocess.run([sys.executable, "-c", code], env=ENV, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == []
+    assert imported(RUN.format(settings=settings, choice=choice, names=NOT_NEEDED - needed)) == []
 
 
 def test_a_classifier_of_the_users_is_a_lightning_module_unless_it_says_that_it_takes_no_steps():

@@ -473,9 +473,9 @@ class KernelPLS(BaseKernelPLS):
 
     def keep_best(self, best: float | Tensor) -> None:
         """Keeps what improvement is over: the best label, or the greatest pi_t of a row where luck made that label."""
-        if self.prefers_additive and self.additive_model is not None:
-            self.additive_model.keep_best(best)
-            self.best_label = self.additive_model.best_label
+        if (preferred := self._preferred) is not None:
+            preferred.keep_best(best)
+            self.best_label = preferred.best_label
         else:
             super().keep_best(best)
 
@@ -513,15 +513,16 @@ class KernelPLS(BaseKernelPLS):
         return model._data[:, 0] - model._residuals
 
     @property
+    def _preferred(self) -> "PartlyAdditivePLS | None":
+        """The additive model, if it predicts."""
+        return self.additive_model if self.prefers_additive else None
+
+    @property
     def explained(self) -> float:
-        if self.prefers_additive and self.additive_model is not None:
-            return self.additive_model.explained
-        return super().explained
+        return super().explained if self._preferred is None else self._preferred.explained
 
     def posterior(self, points: Tensor) -> KernelPosterior:
-        if self.prefers_additive and self.additive_model is not None:
-            return self.additive_model.posterior(points)
-        return super().posterior(points)
+        return super().posterior(points) if self._preferred is None else self._preferred.posterior(points)
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 

@@ -113,15 +113,16 @@ class Directions(WeightPosterior):
         The gradient is that at a fixed mean: the mean maximises the posterior, so that its own derivative adds nothing.
         """
         found = torch.stack([delta, noise]).double().log().requires_grad_(True)
-        lowest, highest = self._range
+        mean, deviation = self._prior
+        lowest, highest = mean - DEVIATIONS * deviation, mean + DEVIATIONS * deviation
         optimizer = torch.optim.LBFGS([found], max_iter=ROUNDS, line_search_fn="strong_wolfe")
 
         def loss() -> Tensor:
             optimizer.zero_grad()
             within = found.clamp(lowest, highest)  # labels that are met exactly would have no noise at all
-            precision, deviation = within.exp()
-            self.at(precision.detach(), deviation.detach())
-            value: Tensor = -self.laplace.log_marginal_likelihood(precision, deviation) + self._surprise(within)
+            precision, spread = within.exp()
+            self.at(precision.detach(), spread.detach())
+            value: Tensor = -self.laplace.log_marginal_likelihood(precision, spread) + self._surprise(within)
             value.backward()
             if delta_is_fixed and found.grad is not None:
                 found.grad[0] = 0
@@ -132,17 +133,15 @@ class Directions(WeightPosterior):
         return best[0], best[1]
 
     @property
-    def _range(self) -> tuple[Tensor, Tensor]:
-        """The least and greatest logarithms of delta and the noise: so many deviations from their priors' means."""
-        most_likely = torch.stack([self.amplitude.log() - AMPLITUDE[0], self.amplitude.new_tensor(NOISE[0] / 2)])
-        spread = DEVIATIONS * self.amplitude.new_tensor([AMPLITUDE[1], NOISE[1] / 2])
-        return most_likely - spread, most_likely + spread
+    def _prior(self) -> tuple[Tensor, Tensor]:
+        """Means and deviations of the logarithms of delta and the noise: the labels' scale bounds both."""
+        mean = torch.stack([self.amplitude.log() - AMPLITUDE[0], self.amplitude.new_tensor(NOISE[0] / 2)])
+        return mean, self.amplitude.new_tensor([AMPLITUDE[1], NOISE[1] / 2])
 
     def _surprise(self, found: Tensor) -> Tensor:
-        """Minus the log of the priors of amplitude and noise, up to a constant: the labels' scale bounds both."""
-        amplitude = (self.amplitude.log() - found[0] - AMPLITUDE[0]) / AMPLITUDE[1]
-        noise = (2 * found[1] - NOISE[0]) / NOISE[1]
-        return (amplitude.square() + noise.square()) / 2
+        """Minus the log prior of the logarithms of delta and the noise, up to a constant."""
+        mean, deviation = self._prior
+        return ((found - mean) / deviation).square().sum() / 2
 
     # --- predicting --------------------------------------------------------------------------------------------------
 

@@ -104,11 +104,15 @@ def built(params: Params, features: int, models: Models, classes: int) -> Any:
         settings = {"n_quantiles": 50} if params["scaler"] == "quantile" else {}
         steps.append(sklearn(SCALERS[params["scaler"]], **settings))
     steps += reduced(params, features, classes)
+    return joined(steps, params, models)
+
+
+def joined(steps: list[Any], params: Params, models: Models) -> Any:
+    """A pipeline of some steps and the chosen model."""
     name = params["model"]
     path, _, fixed = models[name]
     own = {key.removeprefix(f"{name}_"): value for key, value in params.items() if key.startswith(f"{name}_")}
-    pipeline = benchmark_package("sklearn.pipeline", "scikit-learn").make_pipeline
-    return pipeline(*steps, sklearn(path, **fixed, **own))
+    return benchmark_package("sklearn.pipeline", "scikit-learn").make_pipeline(*steps, sklearn(path, **fixed, **own))
 
 
 def reduced(params: Params, features: int, classes: int) -> list[Any]:
@@ -216,10 +220,7 @@ def built_text(params: Params) -> Any:
         counted = sklearn("feature_extraction.text.TfidfVectorizer", sublinear_tf=params["sublinear"], **settings)
     else:
         counted = sklearn("feature_extraction.text.CountVectorizer", **settings)
-    name = params["model"]
-    path, _, fixed = TEXT_MODELS[name]
-    own = {key.removeprefix(f"{name}_"): value for key, value in params.items() if key.startswith(f"{name}_")}
-    return benchmark_package("sklearn.pipeline", "scikit-learn").make_pipeline(counted, sklearn(path, **fixed, **own))
+    return joined([counted], params, TEXT_MODELS)
 
 
 def made(name: str, **settings: Any) -> Callable[[], tuple[Array, Array]]:
