@@ -123,10 +123,18 @@ def test_names_of_kept_configurations_go_on_working():
 
 
 def test_every_error_is_one_of_ours_and_one_of_pythons():
-    ours = [value for value in vars(errors).values() if inspect.isclass(value) and value is not errors.DeepBoreError]
+    apart = (errors.DeepBoreError, errors.DeprecatedUse)
+    ours = [value for value in vars(errors).values() if inspect.isclass(value) and value not in apart]
     for error in ours:
         assert issubclass(error, errors.DeepBoreError)
         assert issubclass(error, (ValueError, TypeError, RuntimeError, ImportError))
+
+
+def test_every_warning_about_a_former_name_is_of_one_category():
+    for path in FILES:
+        named = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)]
+        uses = [node.lineno for node in named if node.id == "DeprecationWarning"]
+        assert not uses or path.name == "errors.py", f"{path.name}:{uses}: use DeprecatedUse, an error in our tests"
 
 
 def test_nobody_outside_the_space_asks_what_kind_a_parameter_is():
