@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
-from deepbore.compute.arrays import Array, module_of
+from deepbore.compute.arrays import Array
 from deepbore.data.observations import Observations
 from deepbore.labels.datamodule import LabelledBatch
 
@@ -21,19 +21,24 @@ SCALE = 0.25  # the standard deviation of what `KernelPLS` expects to learn: lab
 
 @dataclass(frozen=True)
 class Expense:
-    """The factor c(x)^-alpha of an acquisition, where what evaluations cost in all is limited.
+    """The factor max(c(x), c*)^-alpha of an acquisition, where what evaluations cost in all is limited.
 
         log c(x) = m(x) + a constant,   alpha = (T - t) / (T - t_0)
 
     m is the mean of a `KernelPLS` of the logarithms of costs, so far from all data an evaluation costs what is usual;
     t of the limit T are spent, t_0 of them by the initial design. So cheap gains come first, and the last evaluations
-    are chosen by their gain alone (EI-cool of Lee et al. 2020). The paper has expected improvement;
-    here the same product is of a class probability, or whatever the acquisition is.
+    are chosen by their gain alone (EI-cool of Lee et al. 2020).
+
+    Departures from the paper: it has expected improvement; here the same product is of a class probability, or whatever
+    the acquisition is. And what is dearer than the best trial, which has cost c*, must promise more, but what is
+    cheaper need not promise less: where good configurations are dear, as wide networks are, the search would leave
+    them otherwise.
 
     Attributes:
-        model: of log costs, divided by their deviation.
-        spread: this deviation.
+        model: of log costs, centred and divided by `spread`.
+        spread: what a unit of the model is in log costs.
         exponent: alpha, in (0, 1].
+        least: log c* in units of the model; minus infinity where the best trial's cost is unknown.
 
     References:
         Lee, Perrone, Archambeau & Seeger, Cost-aware Bayesian optimization, 2020, arXiv:2003.10870.
@@ -42,6 +47,7 @@ class Expense:
     model: KernelPLS
     spread: float
     exponent: float
+    least: float = -math.inf
 
     @classmethod
     @torch.no_grad()
@@ -65,11 +71,17 @@ class Expense:
         model = KernelPLS(alike=False, crashes=False, additive=False)
         model.bind(observations.space.without_fixed)
         model.to(points.device).learn(LabelledBatch(points, z, torch.ones_like(z[:, 0])).coreset(ROWS, generator))
-        return cls(model, spread / SCALE, exponent)
+        (best,) = observations.best_rows(1).tolist() or (-1,)
+        own = z[rows == best]
+        return cls(model, spread / SCALE, exponent, float(own[0]) if len(own) else -math.inf)
 
     def log_factor(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> -alpha log c(x), but for a constant (n), with gradients."""
-        return -self.exponent * self.spread * self.model.posterior(points).of_moments(_mean)
+        """Points (n x d) -> -alpha log max(c(x), c*), but for a constant (n), with gradients."""
+        return -self.exponent * self.spread * self.model.posterior(points).of_moments(self._at_least)
+
+    def _at_least(self, mean: Array, std: Array) -> tuple[Array, Array, Array]:
+        """The mean, or the least one that counts, and its derivatives by mean and deviation."""
+        return mean.clip(self.least), (mean > self.least) * 1.0, 0.0 * std
 
 
 def log_costs(costs: Mapping[int, float]) -> tuple[Array, Array]:
@@ -85,9 +97,3 @@ def share_left(costs: Mapping[int, float], limit: float, n_initial: int) -> floa
     known = list(costs.values())
     begun, spent = math.fsum(known[:n_initial]), math.fsum(known)
     return max(0.0, (limit - spent) / (limit - begun)) if begun < limit else 0.0
-
-
-def _mean(mean: Array, std: Array) -> tuple[Array, Array, Array]:
-    """The mean, and its derivatives by mean and deviation."""
-    module = module_of(mean)
-    return mean, module.ones_like(mean), module.zeros_like(std)

@@ -1,6 +1,7 @@
 """What evaluations are expected to cost."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -34,11 +35,15 @@ def expense(observations, exponent=1.0):
     return Expense.learned(observations, exponent, torch.Generator().manual_seed(0))
 
 
+def unbounded(factor):
+    return replace(factor, least=-math.inf)
+
+
 def test_costs_are_learned_by_their_logarithms():
     factor = expense(priced(40))
     points = SPACE.sobol(200, seed=9)
     truth = torch.tensor([-math.log(price(params)) for params in SPACE.decode(points)], dtype=torch.float64)
-    learned = factor.log_factor(points)
+    learned = unbounded(factor).log_factor(points)
     assert spearmanr(learned, truth).statistic > 0.98
     gap = (learned - learned.mean()) - (truth - truth.mean())
     assert gap.abs().mean() < 0.15
@@ -48,6 +53,19 @@ def test_the_exponent_is_that_of_the_factor():
     observations, points = priced(30), SPACE.sobol(20, seed=9)
     half, whole = (expense(observations, exponent).log_factor(points) for exponent in (0.5, 1.0))
     torch.testing.assert_close(2 * half, whole)
+
+
+def test_what_is_cheaper_than_the_best_trial_is_not_preferred_to_it():
+    observations = priced(40)
+    factor, points = expense(observations), SPACE.sobol(200, seed=9)
+    best = observations.trial(int(observations.best_rows(1)[0]))
+    free = unbounded(factor).log_factor(points)
+    own = float(unbounded(factor).log_factor(SPACE.encode([best.params]))[0])
+    held = factor.log_factor(points)
+    assert float(held.max() - own) < 0.1
+    cheaper = free > held + 1e-9
+    assert 0 < int(cheaper.sum()) < 200
+    torch.testing.assert_close(held[~cheaper], free[~cheaper])
 
 
 @pytest.mark.parametrize(
