@@ -175,7 +175,7 @@ def _summary(section: Section, compared: Comparisons, reference: str, folder: st
 
 
 def summary(compared: Comparisons, reference: str) -> str | None:
-    """The table of docs/compared.md: average ranks by suite, all dimensions and both halves together; None without runs."""
+    """The table of docs/compared.md: average ranks by suite, over all dimensions and halves; None without runs."""
     pooled = compared.pooled()
     summaries = {s.suite_title: pooled.summary(s, K) for s in pooled.runs if s.workers == 1}
     ranked = {f"{suite} ({len(c.problems())})": c for suite, c in summaries.items() if c.ranks()}
