@@ -29,16 +29,16 @@ FORMER = {"Ambitious": "deepbore.candidates", "Suggester": "deepbore.study"}  # 
 _import, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 
 # what a program needs, and the models that the package is for; other parts stand in their rooms, and here until 2.0
-__all__ = [
-    # fmt: off
+# fmt: off
+__all__ = [  # noqa: RUF022
     "minimize", "maximize", "Study", "Result", "Trial", "Outcome", "plots", "problems",
     "SearchSpace", "Real", "Integer", "Ordinal", "Categorical", "Library", "Normal", "Budget",
     "Pruner", "MedianPruner", "PatientPruner", "SuccessiveHalvingPruner", "TrialPruned",
     "NoImprovement", "TargetReached", "ExpectedImprovementBelow", "ProcessEvaluator", "ExecutorEvaluator",
     "KernelPLS", "MLPClassifier", "DeepEnsemble", "MCDropout", "LaplaceGGN", "DeepPLS", "RandomForest", "XGBoost",
     "Training", "Classifier", "Labelling", "Acquisition", "Candidates", "Strategy",
-    # fmt: on
 ]
+# fmt: on
 
 
 def __getattr__(name: str) -> Any:
