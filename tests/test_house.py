@@ -166,6 +166,24 @@ def private_names(tree: ast.AST) -> tuple[set[str], set[str]]:
     return own, read
 
 
+MANY = {"Study": "it holds what a run needs at different times: its state, drivers, control and recommendation"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_a_class_has_ten_private_attributes_at_most(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef) and node.name not in MANY:
+            own = {
+                each.attr
+                for each in ast.walk(node)
+                if isinstance(each, ast.Attribute)
+                and isinstance(each.ctx, ast.Store)
+                and ast.unparse(each.value) == "self"
+                and each.attr.startswith("_")
+            }
+            assert len(own) <= 10, f"{node.name} has {sorted(own)}: split it by what they are for"
+
+
 OF_LIBRARIES = {
     "_trainer",  # of a LightningModule; see deepbore/loop/lightning.py
     "_set_params_and_buffers_to_ignore_for_model",  # DistributedDataParallel's only way to leave parameters alone
