@@ -19,6 +19,7 @@ from torch import Tensor
 from deepbore.classifiers import Classifier
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
+from deepbore.compute.devices import stream_seed
 from deepbore.data.journal import content_of, open_regular, replace_file
 from deepbore.data.log import Log
 from deepbore.data.observations import Observations
@@ -169,7 +170,7 @@ class RunState:
             SettingError: unless the seed is an integer from -2^63 to 2^63 - 1.
         """
         self.seed = as_seed(seed)
-        self.generator.manual_seed(self.seed)
+        self.generator.manual_seed(stream_seed(self.seed))
 
     def enqueue(self, params: Mapping[str, Any]) -> None:
         """Queues a configuration, or a part of one, for the next ask.
@@ -404,7 +405,7 @@ def restore(state: RunState, history: History) -> None:
         _take(state, history)
     except JournalError as error:
         state.queue = list(history.queue)
-        state.generator.manual_seed(state.seed + history.observations.n_asked)
+        state.generator.manual_seed(stream_seed(state.seed) + history.observations.n_asked)
         if history.observations.n_asked:
             state.warmup_epochs = WARMUP_EPOCHS
             log.warning(

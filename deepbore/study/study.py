@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, SupportsFlo
 import numpy as np
 
 from deepbore.classifiers import Classifier
-from deepbore.compute.devices import Device, as_device
+from deepbore.compute.devices import Device, as_device, stream_seed
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.imported import (
@@ -873,7 +873,7 @@ class Study:
         if self._loaded is not None:
             self._loaded.keep_unlearned()
         try:
-            generator.manual_seed(self._state.seed)
+            generator.manual_seed(stream_seed(self._state.seed))
             learn(self._state.models, self._state.data, epochs, self._device)
         finally:
             generator.set_state(stream)
