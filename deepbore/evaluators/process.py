@@ -30,10 +30,10 @@ class ProcessEvaluator(ParallelEvaluator):
     replaced. One that dies is noticed within a second, and replaced; its trial is tried again, since a machine that is
     short of memory may kill any process, and fails if that kills `lost_retries` more.
 
-    When a worker ends, for whatever reason, so do the processes that it has started: those of its process group, and on
-    Linux those in a session of their own, too, which inherit the variable DEEPBORE_WORKER. A process that is to outlive
-    it is started without that variable. Numeric libraries get an equal share of this process's threads in each, unless
-    OMP_NUM_THREADS is set. Timeouts don't count the start of a process.
+    When a worker ends, for whatever reason, so do the processes that it has started: those of its process group, and
+    those in a session of their own, which inherit the variable DEEPBORE_WORKER. A process that is to outlive it is
+    started in a session of its own and without that variable. Numeric libraries get an equal share of this process's
+    threads in each, unless OMP_NUM_THREADS is set. Timeouts don't count the start of a process.
 
     Args:
         objective: configuration -> value: picklable, so a function of an importable module, or an object of such a
@@ -150,7 +150,7 @@ class _Process:
         spawn = get_context("spawn")
         self.executor = ProcessPoolExecutor(1, spawn, initializer=worker.begin)
         self._mark = uuid4().hex
-        with _inherited({**environment, worker.MARK: self._mark}):
+        with _inherited({**environment, worker.MARK: self._mark}), worker.no_ctrl_c_inherited():
             self.ready: Future[None] = self.executor.submit(worker.load, pickled)
         (self._process,) = self.executor._processes.values()  # Python 3.14 can kill it, older ones need this
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, SupportsFloat
 
 from deepbore.classifiers.base import Classifier
+from deepbore.compute.devices import check_float64
 from deepbore.data.observations import Observations
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Budget
@@ -123,6 +124,7 @@ def _ends_by_itself(trainer: "Trainer", models: Sequence[Classifier]) -> bool:
     if not isinstance(trainer, Trainer):
         raise SettingError(f"trainer must be a lightning.pytorch.Trainer, but got {trainer!r:.100}. Leave it out.")
     refuse_steps({name: getattr(trainer, name) for name in NEVER | STEPS}, models)
+    check_float64(trainer.strategy.root_device)
     return has_own_limit(trainer)
 
 

@@ -1,6 +1,10 @@
 """`ProcessEvaluator`: processes of its own, and a GPU for each."""
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from functools import partial
 
 import pytest
@@ -10,6 +14,7 @@ import objectives
 from deepbore import MedianPruner, ProcessEvaluator, Study
 from deepbore.errors import SettingError
 from plane import LINE
+from processes import ENV
 from workers import PLANE
 
 pytestmark = pytest.mark.usefixtures("no_process_is_left")
@@ -56,3 +61,40 @@ def test_worker_processes_report_and_are_told_to_end():
     assert all(len(trial.reports) in range(1, learning.EPOCHS + 1) for trial in study.trials)
     for trial in study.trials:
         assert trial.reports == {step: learning.loss(trial.params, step) for step in trial.reports}
+
+
+AS_WINDOWS = """
+import os
+if hasattr(os, "setpgrp"):
+    del os.setpgrp, os.killpg
+"""
+SLOW = """
+import sys, time, deepbore
+
+def slow(params):
+    open(sys.argv[1] + "/began", "a").close()
+    time.sleep(3)
+    return params["x"]
+
+if __name__ == "__main__":
+    space, journal = {"x": deepbore.Real(0, 1)}, sys.argv[1] + "/run.jsonl"
+    deepbore.minimize(slow, space, 8, workers=2, progress=False, journal=journal)
+"""
+
+
+@pytest.mark.slow
+def test_running_trials_outlive_a_ctrl_c_that_reaches_their_workers(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(AS_WINDOWS)
+    (tmp_path / "slow.py").write_text(SLOW)
+    paths = os.pathsep.join([str(tmp_path), ENV["PYTHONPATH"]])
+    command = [sys.executable, str(tmp_path / "slow.py"), str(tmp_path)]
+    run = subprocess.Popen(command, env=ENV | {"PYTHONPATH": paths}, start_new_session=True, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "began").exists() and run.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1.0)
+    os.killpg(run.pid, signal.SIGINT)  # as a console does: to all processes in it
+    said = run.communicate(timeout=120)[1]
+    trials = Study.load(tmp_path / "run.jsonl").trials
+    assert trials, said
+    assert {trial.status.name for trial in trials} == {"COMPLETE"}, said
