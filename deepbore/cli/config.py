@@ -33,7 +33,7 @@ from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
 from deepbore.study import Options
 from deepbore.study.running import refuse_steps
-from deepbore.validation import whole
+from deepbore.validation import as_path, whole
 
 # --- YAML: `choices: [on, off]` are two words, and so is `16:9`, as in YAML 1.2; no key stands twice ------------------
 
@@ -496,7 +496,7 @@ class RunCLI(LightningCLI):
         named, settings = self.config_init.run, self.config_init.trainer
         alone = _is_one_process(settings)
         stem = type(self.problem).__name__.lower()
-        self.run = new_run(stem, alone) if named is None else Path(named).expanduser()
+        self.run = new_run(stem, alone) if named is None else as_path(named, "a run", JournalError)
         refuse_steps(settings, [self.config_init.model])
         if alone and not settings.get("plugins"):  # whatever job of a cluster this process is in
             kwargs["plugins"] = [no_cluster()]

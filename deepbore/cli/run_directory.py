@@ -19,6 +19,7 @@ from deepbore.data.lines import JOURNAL, parsed
 from deepbore.data.running import last_report
 from deepbore.data.times import finished_with, times_path
 from deepbore.errors import JournalError, SettingError
+from deepbore.validation import as_path
 
 try:
     import fcntl
@@ -107,6 +108,11 @@ class Run:
     """
 
     path: Path
+
+    @classmethod
+    def named(cls, text: str) -> "Run":
+        """The run that the command line names. Raises JournalError for an address."""
+        return cls(as_path(text, "a run", JournalError))
 
     @property
     def name(self) -> str:

@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 
 from deepbore.data.lines import VERSION, Line, checksum, first_line, left, parsed, written
 from deepbore.errors import JournalError, JournalInUse
+from deepbore.validation import as_path
 
 __all__ = [
     "VERSION",
@@ -326,7 +327,7 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]):
         if not isinstance(path, (str, os.PathLike)):
             raise JournalError(f"a journal is named by the path of a file, but got {path!r:.100}.")
-        path = Path(path).absolute()
+        path = as_path(path, "a journal", JournalError).absolute()
         self.path = Path(os.path.realpath(path)) if os.path.islink(path) else path  # a file has one lock
         self.run_id: str | None = None
         self._lock = FileLock(f"{self.path}.lock", thread_local=False, fallback_to_soft=False)

@@ -7,7 +7,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from deepbore.component import value_shown
@@ -15,7 +14,7 @@ from deepbore.data.outcome import Outcome
 from deepbore.data.times import append_lines, span_line
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
-from deepbore.validation import above, refusal, required, whole
+from deepbore.validation import above, as_path, refusal, required, whole
 from deepbore.worker.objective import Objective, beside_params, evaluate
 
 INSIDE = ("deepbore", "lightning", "torch")  # packages whose lines do not help the caller
@@ -212,7 +211,7 @@ class Timed(Evaluator):
         return f"Timed({self.own!r})"
 
     def __init__(self, own: Evaluator, path: str | os.PathLike[str] | None = None):
-        self.own, self.path = own, None if path is None else Path(path).absolute()
+        self.own, self.path = own, None if path is None else as_path(path, "the times of trials").absolute()
         self.workers = own.workers
         self._began: dict[int, float] = {}
         self._waiting: deque[int] = deque()  # submitted while no worker was free

@@ -23,6 +23,7 @@ from deepbore.space import Parameter, SearchSpace
 from deepbore.strategies import Strategy
 from deepbore.strategies.sampling import named_strategy
 from deepbore.study.options import Parts, StudyOptions, check_parts
+from deepbore.validation import as_path
 
 log = logging.getLogger(__name__)
 Place = str | os.PathLike[str] | Log  # where a run is kept: a file, or a log of one's own
@@ -146,8 +147,10 @@ def _begun(journal: Place, header: dict[str, Any]) -> Log:
 
 def _in_directory(journal: str | os.PathLike[str]) -> str | os.PathLike[str]:
     """The journal in a run directory of the command line; anything else as it is."""
-    is_run = isinstance(journal, (str, os.PathLike)) and Path(journal, JOURNAL).is_file()
-    return Path(journal, JOURNAL) if is_run else journal
+    if not isinstance(journal, (str, os.PathLike)):
+        return journal
+    path = as_path(journal, "a journal", JournalError)
+    return path / JOURNAL if (path / JOURNAL).is_file() else path
 
 
 def _as_space(space: Any) -> SearchSpace:

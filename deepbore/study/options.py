@@ -22,7 +22,7 @@ from deepbore.compute.devices import Device, as_device
 from deepbore.data.log import Log
 from deepbore.data.observations import Direction
 from deepbore.data.trial import Budget, Trial
-from deepbore.errors import SettingError
+from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Gamma, Labelling
 from deepbore.loop.recipe import check_budget
 from deepbore.loop.state import as_seed
@@ -32,7 +32,7 @@ from deepbore.pruners import Pruner
 from deepbore.strategies import Strategy
 from deepbore.strategies.defaults import default_classifier
 from deepbore.strategies.sampling import ByName, named_strategy
-from deepbore.validation import above, one_of, refusal, required, seconds, whole
+from deepbore.validation import above, as_path, one_of, refusal, required, seconds, whole
 
 IfExists = Literal["error", "load"]
 StudyCallback = Callable[[Any, Trial], object]  # of (study, trial)
@@ -153,6 +153,8 @@ class StudyOptions:
     def __post_init__(self) -> None:
         as_device(self.device)
         as_seed(self.seed)
+        if isinstance(self.journal, (str, os.PathLike)):
+            object.__setattr__(self, "journal", as_path(self.journal, "a journal", JournalError))
         one_of(get_args(IfExists), if_exists=self.if_exists)
         one_of((True, False), preferences=self.preferences, noisy=self.noisy)
         if isinstance(self.strategy, str):
