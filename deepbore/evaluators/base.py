@@ -15,7 +15,7 @@ from deepbore.data.times import append_lines, span_line
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.validation import above, as_path, refusal, required, whole
-from deepbore.worker.objective import Objective, beside_params, evaluate
+from deepbore.worker.objective import Objective, beside_params, by_keywords, evaluate
 
 INSIDE = ("deepbore", "lightning", "torch")  # packages whose lines do not help the caller
 
@@ -136,11 +136,13 @@ def check_objective(objective: Any) -> None:
             f"objective must be a function of a dict of parameters, but got {objective!r:.100}. Give the function "
             "itself, not its result."
         )
+    if by_keywords(objective):  # of the space, or else the study refuses it
+        return
     if says := refusal(objective, {}, **beside_params(objective, Trial(0, {}))):
         if isinstance(objective, type):
             hint = f"Give an object of the class: {objective.__name__}()."
         else:
-            hint = 'Take the parameters from it, as in lambda params: params["x"] ** 2.'
+            hint = 'Take the parameters from it, as in lambda params: params["x"] ** 2, or train(**params).'
         raise SettingError(
             f"objective must take one argument, the dict of parameters, but {objective!r:.100} doesn't: {says}. {hint} "
             "A second one named trial is given the trial."

@@ -2,11 +2,12 @@
 
 import logging
 import os
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, Protocol, Unpack, cast
 
 from deepbore.classifiers import Classifier
 from deepbore.data.journal import Journal, holds_anything
@@ -27,7 +28,17 @@ from deepbore.validation import as_path
 
 log = logging.getLogger(__name__)
 Place = str | os.PathLike[str] | Log  # where a run is kept: a file, or a log of one's own
+WRITERS: "weakref.WeakValueDictionary[Path, Writer]" = weakref.WeakValueDictionary()  # by their journals
 Check = Callable[[RunState], object]  # raises an error for a run that can't do what is wanted
+
+
+class Writer(Protocol):
+    """A study, as far as another one needs to know it that is to write the same journal."""
+
+    @property
+    def is_running(self) -> bool: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass
@@ -236,12 +247,22 @@ def _same_run(path: Place, wanted: Observations, options: StudyOptions, check: C
         )
     if check is not None:
         check(run.state)
+    _close_former(journal.path)
     journal.open()
     has_begun = len(run.state.observations) or run.history.queue
     if not has_begun and (default := SearchSpace.from_dict(header["space"]).default):  # it ended before it queued this
         run.restore()
         run.state.enqueue(default)
     return run
+
+
+def _close_former(journal: Path) -> None:
+    """Closes the study of this process that has the journal, if it is idle: the cell of a notebook is run again."""
+    former = WRITERS.get(journal)
+    if former is None or former.is_running:
+        return
+    former.close()
+    log.info("the study that had %s before is closed: this one goes on with it", journal)
 
 
 def _other_parts(recipe: Recipe, described: Mapping[str, Any], parts: Parts) -> list[str]:

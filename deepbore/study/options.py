@@ -161,6 +161,11 @@ class StudyOptions:
             object.__setattr__(self, "strategy", named_strategy(self.strategy))
         self._resolve_noisy()
         check_budget(self.budget)
+        if self.directions is not None and not isinstance(self.directions, (Mapping, list, tuple)):
+            raise SettingError(
+                "directions must be a list, one for each objective, or a dict by their names, but got "
+                f"{self.directions!r:.100}. For one objective call maximize(...), or give a study direction=."
+            )
         if self.direction is not None and self.directions is not None:
             raise SettingError("give either direction or directions, not both.")
         if self.preferences and self.budget is not None:
@@ -287,6 +292,11 @@ def explicit(target: T) -> T:
 
     @wraps(function)
     def call(*args: Any, **given: Any) -> Any:
+        if "direction" in given and "direction" not in arguments.__annotations__:
+            raise TypeError(
+                f"{target.__name__}() has its direction in its name, but got direction={given['direction']!r:.100}. "
+                "Call minimize(...) or maximize(...); a study takes it: Study(space, direction=...)."
+            )
         if unknown := given.keys() - named.keys() - arguments.__annotations__.keys():
             said = meant(min(unknown), [each.name for each in taken])
             raise TypeError(f"{target.__name__}() got an unexpected keyword argument {said}")

@@ -20,9 +20,10 @@ from deepbore.loop.runner import PlainLoop, Run
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import RunControl, as_rules
 from deepbore.pruners import Pruner
+from deepbore.space import SearchSpace
 from deepbore.study.options import RunOptions
 from deepbore.validation import whole
-from deepbore.worker.objective import takes_trial
+from deepbore.worker.objective import by_keywords, keywords_of, takes_trial
 
 if TYPE_CHECKING:
     from lightning.pytorch import Trainer
@@ -73,6 +74,24 @@ def check_takes_trial(objective: Objective | Evaluator, budget: Budget | None, p
     check = getattr(called, "check_budget", None)  # of a problem, which may know of limits
     if budget is not None and check is not None:
         check(budget)
+
+
+def check_names(objective: Objective | Evaluator, space: SearchSpace) -> None:
+    """Raises SettingError for an objective that takes parameters by their names, if they are not those of the space."""
+    called = called_by(objective)
+    function = getattr(called, "function", called)
+    if function is None or not by_keywords(function):
+        return
+    needed, taken = keywords_of(function)
+    missing = sorted(needed - set(space.names))
+    surplus = sorted(set(space.names) - taken) if taken is not None else []
+    if missing or surplus:
+        wrong = f"needs {', '.join(missing)}, which the space has not" if missing else f"takes no {', '.join(surplus)}"
+        raise SettingError(
+            f"an objective takes the dict of parameters, or each by its name, but {function!r:.100} {wrong}; the space "
+            f"has {', '.join(space.names)}. Give lambda params: {getattr(function, '__name__', 'train')}(**params), "
+            "with what it needs."
+        )
 
 
 def called_by(objective: Objective | Evaluator) -> Objective | None:

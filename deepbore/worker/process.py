@@ -16,6 +16,7 @@ from deepbore.data.trial import Trial
 from deepbore.worker.objective import Objective, evaluate
 
 MARK = "DEEPBORE_WORKER"  # the variable by which the processes that a worker starts are known
+UNGUARDED = 77  # exit status
 PROC = Path("/proc")  # of Linux
 _WORKER = os.getpid()
 _HELD: dict[str, Objective] = {}  # this process's objective, sent once, so that its caches last from call to call
@@ -34,6 +35,12 @@ def begin() -> None:
     else:
         signal.signal(signal.SIGINT, _leave_to_parent)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def leave_if_unguarded() -> None:
+    """Ends a worker that comes upon a run while it imports the script: the script has no guard, as its parent says."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        os._exit(UNGUARDED)
 
 
 def load(pickled: bytes) -> None:

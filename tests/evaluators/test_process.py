@@ -98,3 +98,46 @@ def test_running_trials_outlive_a_ctrl_c_that_reaches_their_workers(tmp_path):
     trials = Study.load(tmp_path / "run.jsonl").trials
     assert trials, said
     assert {trial.status.name for trial in trials} == {"COMPLETE"}, said
+
+
+def script(folder):
+    """How a script ended that is started from its folder."""
+    command = [sys.executable, "script.py"]
+    return subprocess.run(command, check=False, cwd=folder, env=ENV, capture_output=True, text=True, timeout=300)
+
+
+UNGUARDED = """
+import deepbore
+
+def f(params):
+    return params["x"]
+
+{before}deepbore.minimize(f, {{"x": deepbore.Real(0, 1)}}, 2, workers=2, progress=False)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", ["", "print(__name__)\n", "if True:\n    ", "for _ in range(1):\n    "])
+def test_a_script_without_a_guard_is_one_message_that_names_it(tmp_path, before):
+    (tmp_path / "script.py").write_text(UNGUARDED.format(before=before))
+    done = script(tmp_path)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("deepbore.errors.SettingError: worker processes import the script")
+    assert '`if __name__ == "__main__":`' in last
+    assert done.stderr.count("Traceback") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "guarded",
+    [
+        'if __name__ == "__main__":\n    ',
+        'if "__main__" == __name__:\n    ',
+        'main = __name__ == "__main__"\nmain and ',
+    ],
+)
+def test_a_script_with_a_guard_of_any_form_runs(tmp_path, guarded):
+    (tmp_path / "script.py").write_text(UNGUARDED.format(before=guarded))
+    done = script(tmp_path)
+    assert done.returncode == 0, done.stderr
