@@ -63,6 +63,7 @@ class RunState:
         low_gain_streaks: stop rule -> the number of latest consecutive proposals with too little predicted gain.
         metrics: metrics of labels and predictions; None if nothing is logged.
         feasibility: the model of the black-box constraints, fitted before each proposal.
+        cost_limit: what all trials may cost together; None for no limit.
         earlier: the models of earlier tasks, a function of their rows.
         data: the data module, which labels the observations in each epoch.
     """
@@ -79,6 +80,7 @@ class RunState:
     low_gain_streaks: dict[str, int] = field(default_factory=dict)
     metrics: Metrics | None = None
     feasibility: Feasibility = field(default_factory=Feasibility)
+    cost_limit: float | None = None
 
     def __post_init__(self) -> None:
         self.earlier = EarlierTasks(self.observations, self.recipe.labels)
@@ -236,6 +238,7 @@ class RunState:
             "recipe": self.recipe.described,
             **({} if self.observations.budget is None else {"budget": self.observations.budget.to_dict()}),
             **({"preferences": True} if self.observations.by_preference else {}),
+            **({} if self.cost_limit is None else {"cost_limit": self.cost_limit}),
             **({"objectives": list(self.observations.objectives)} if self.observations.objectives else {}),
         }
 

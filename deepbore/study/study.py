@@ -31,7 +31,7 @@ from deepbore.data.imported import (
 )
 from deepbore.data.log import Log
 from deepbore.data.observations import Observations, Trial, several_budgets
-from deepbore.data.outcome import Outcome, as_noise, as_number, as_outcome
+from deepbore.data.outcome import Outcome, as_cost, as_noise, as_number, as_outcome
 from deepbore.data.reports import Stages, as_step
 from deepbore.data.trial import ROUNDING, Status, Trials
 from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
@@ -408,6 +408,7 @@ class Study:
         failed: bool = False,
         noise: SupportsFloat | None = None,
         pruned: bool = False,
+        cost: SupportsFloat | None = None,
     ) -> None:
         """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
 
@@ -419,10 +420,12 @@ class Study:
             noise: standard deviation of the value, in its unit; see `Outcome`.
             pruned: whether the trial was ended early (`trial.should_prune`): it has no value, but is graded by what it
                 has reported.
+            cost: what the evaluation has cost, failed ones too: seconds, or another unit that is the same for all
+                trials. With `cost_limit=` the study weighs what it may gain by what that is expected to cost.
 
         Raises:
             TrialError: for an unknown trial, one told before, or one of another study.
-            ValueTypeError: for a value, a constraint or a noise that is no such number, or another number of
+            ValueTypeError: for a value, a constraint, a noise or a cost that is no such number, or another number of
                 constraints than before.
 
         Example:
@@ -442,6 +445,8 @@ class Study:
             value = _with_constraints(value, constraints, bool(failed))
         if noise is not None and not failed:
             value = replace(as_outcome(value), noise=as_noise(noise))
+        if cost is not None:
+            value, failed = replace(Outcome.failure() if failed else as_outcome(value), cost=as_cost(cost)), False
         held = self._held(trial)
         self._state.observations.tell(held, value, failed=failed)
         self._note_time(held)
