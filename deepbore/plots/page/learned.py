@@ -187,7 +187,7 @@ def _unseen(learned: Learned) -> Section:
 
 def _forecasts(study: "Study") -> list[Section]:
     """How good the predictions of proposals were; nothing where none were recorded, as without a Trainer."""
-    metrics = study.state.metrics
+    metrics = study.metrics
     if metrics is None or not metrics.of_forecasts:
         return []
     said, label = (each.numpy() for each in metrics.forecasts)
