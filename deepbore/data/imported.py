@@ -24,7 +24,7 @@ from deepbore.space.parameters.base import NOTHING, number
 from deepbore.space.parameters.choice import is_missing
 from deepbore.space.parameters.scale import without_gradients
 from deepbore.space.structure import free_name
-from deepbore.validation import one_of
+from deepbore.validation import as_path, one_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -383,7 +383,7 @@ class _TextTable:
 
 def _rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
     """Rows with the line that each ends in, without blank ones."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
+    with as_path(path, "a table", TableError).open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
         yield from ((reader.line_num, row) for row in reader if row)
 

@@ -24,8 +24,10 @@ from deepbore.loop.engine import Engine, Iteration
 from deepbore.loop.quiet import in_caller_state
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import RunControl
+from deepbore.names import meant
 from deepbore.space import SearchSpace
 from deepbore.validation import whole
+from deepbore.worker.objective import NoValue, UnknownName
 from deepbore.worker.reporting import Reporting
 
 log = logging.getLogger(__name__)
@@ -43,8 +45,14 @@ def mistake_in(one: Finished, space: SearchSpace) -> str:
     )
     trace = outcome.attributes.get("traceback", "")
     if not outcome.missing:
-        return f"the run ends, because the objective says {outcome.reason}. {stays} Fix the objective.\n\n{trace}"
+        is_value = isinstance(outcome, NoValue)
+        said = outcome.reason if is_value else f"the objective says {outcome.reason}"
+        way = '; if there is no value, it may return float("nan")' if is_value else ""
+        return f"the run ends, because {said}. {stays} Fix the objective{way}.\n\n{trace}".rstrip()
     inactive = [name for name in outcome.missing if name in space.parameters and name not in trial.params]
+    if not inactive and isinstance(outcome, UnknownName):
+        known = meant(outcome.missing[0], space.names)
+        return f"the run ends, because the objective reads what is no parameter: {known}. {stays}\n\n{trace}"
     if not inactive:
         return ""
     name = inactive[0]

@@ -124,8 +124,9 @@ class StopRule(ABC):  # noqa: B024  # each rule overrides one of two methods
 class NoImprovement(StopRule):
     """Ends a run after k consecutive trials without a new best value, including failures and the design.
 
-    Trials count in the order of their outcomes, which with several workers differs from the order of asking. Adding
-    earlier results restarts the count.
+    It ends no run before the first feasible value, with which others are compared: `max_failures` does. Trials count in
+    the order of their outcomes, which with several workers differs from the order of asking. Adding earlier results
+    restarts the count.
 
     Args:
         trials: k >= 1.
@@ -144,7 +145,8 @@ class NoImprovement(StopRule):
         _one_objective(self, state)
 
     def is_met(self, state: RunState) -> bool:
-        return state.observations.believed.n_since_best >= self.trials
+        believed = state.observations.believed
+        return believed.best is not None and believed.n_since_best >= self.trials
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, SupportsFlo
 import numpy as np
 
 from deepbore.classifiers import Classifier
-from deepbore.compute.devices import Device, as_device
+from deepbore.compute.devices import Device, as_device, stream_seed
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.imported import (
@@ -45,7 +45,7 @@ from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Listener, RunControl, as_rules
 from deepbore.names import no_attribute
 from deepbore.space import Parameter, Params, SearchSpace
-from deepbore.study.opening import Check, Loaded, loaded, opened
+from deepbore.study.opening import WRITERS, Check, Loaded, loaded, opened
 from deepbore.study.options import (
     Parts,
     RunArguments,
@@ -55,7 +55,7 @@ from deepbore.study.options import (
     StudyOptions,
     explicit,
 )
-from deepbore.study.running import as_evaluator, check_run, check_takes_trial, run_trials
+from deepbore.study.running import as_evaluator, check_names, check_run, check_takes_trial, run_trials
 from deepbore.text import as_html
 from deepbore.validation import above, required, whole, within
 from deepbore.worker.reporting import Reporting
@@ -288,6 +288,7 @@ class Study:
         self.observations.to(self._device)
         if self.observations.journal is not None:
             weakref.finalize(self, self.observations.journal.close)
+            WRITERS[self.observations.journal.path] = self
 
     def __repr__(self) -> str:
         """How many trials it has, and the best value."""
@@ -417,7 +418,7 @@ class Study:
             trial: from `ask`, or its id.
             value: objective value in the user's sign, or one for each direction, or an `Outcome`.
             constraints: black-box constraints, as many in each trial; it is feasible where all are <= 0.
-            failed: whether the trial has failed; a value that is given is not kept.
+            failed: whether the trial has failed; then it has neither a value nor noise.
             noise: standard deviation of the value, in its unit; see `Outcome`.
             pruned: whether the trial was ended early (`trial.should_prune`): it has no value, but is graded by what it
                 has reported.
@@ -438,13 +439,15 @@ class Study:
             True
         """
         _check_flags(failed=failed, pruned=pruned)
+        if failed:
+            _refuse_beside_failure(value, noise)
         if pruned:
             if failed or value is not None or constraints is not None or noise is not None:
                 raise ValueTypeError("a pruned trial has no other outcome, but got one. Give pruned=True alone.")
             value = Outcome.pruned()
         if constraints is not None:
             value = _with_constraints(value, constraints, bool(failed))
-        if noise is not None and not failed:
+        if noise is not None:
             value = replace(as_outcome(value), noise=as_noise(noise))
         if cost is not None:
             value, failed = replace(Outcome.failure() if failed else as_outcome(value), cost=as_cost(cost)), False
@@ -811,6 +814,7 @@ class Study:
         settings = RunOptions(**options)
         evaluator = as_evaluator(objective, settings.workers)
         check_takes_trial(objective, self.observations.budget, self._state.recipe.pruner)
+        check_names(objective, self.space)
         check_run(self._state, n_trials, trainer, settings)
         self._resume()
         self._state.check_classifier()
@@ -847,6 +851,11 @@ class Study:
                 self._lock.acquire()
                 raise
 
+    @property
+    def is_running(self) -> bool:
+        """Whether `optimize` is at work."""
+        return self._control is not None
+
     def stop(self) -> None:
         """Ends the run in progress, if any, after its running trials: from a callback, or another thread."""
         if (control := self._control) is not None:
@@ -874,7 +883,7 @@ class Study:
         if self._loaded is not None:
             self._loaded.keep_unlearned()
         try:
-            generator.manual_seed(self._state.seed)
+            generator.manual_seed(stream_seed(self._state.seed))
             learn(self._state.models, self._state.data, epochs, self._device)
         finally:
             generator.set_state(stream)
@@ -895,6 +904,13 @@ class Study:
         """Proposes with copies of this study on other ranks (see `DistributedStudy`); the first keeps the journal."""
         self._resume()
         self._allocator = TrialAllocator(Engine(self._state, ranks), self._device)
+
+    def __enter__(self) -> Self:
+        """The study, whose journal is closed at the end: `with Study(space, journal="run.jsonl") as study`."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @queued
     def close(self) -> None:
@@ -1140,6 +1156,16 @@ def _check_flags(**flags: Any) -> None:
     for name, given in flags.items():
         if not isinstance(given, (bool, np.bool_)):
             raise ValueTypeError(f"{name} must be True or False, but got {name}={given!r:.100}.")
+
+
+def _refuse_beside_failure(value: Any, noise: Any) -> None:
+    """Raises ValueTypeError for a value or noise of a trial that has failed; NaN says the same."""
+    has_value = value is not None and not as_outcome(value).has_failed
+    if has_value or noise is not None:
+        raise ValueTypeError(
+            f"failed=True is all of an outcome, but came with {f'the value {value!r:.100}' if has_value else 'noise'}. "
+            "Give one of them."
+        )
 
 
 def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:
