@@ -40,7 +40,7 @@ from harness.measuring import Row, grid, rows
 
 SPACE = SPACES["twenty reals"]
 FULL = {"hidden": (1024,) * 3, "rows": 100_000, "batch": 1024, "steps": 100, "pool": 10_000_000, "rounds": 5}
-SMALL = {"hidden": (600, 600), "rows": 500, "batch": 64, "steps": 10, "pool": 2000, "rounds": 1}  # LARGE all the same
+SMALL = {"hidden": (600, 600), "rows": 500, "batch": 64, "steps": 10, "pool": 2000, "rounds": 2}  # LARGE all the same
 QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
 
 
@@ -100,7 +100,7 @@ def measure(part: str, ranks: int, small: bool) -> Row:
     study = study_with(SPACE, size["rows"], **PARTS[part](size))
     study.optimize(bowl, 1 + size["rounds"], trainer=trainer)
     name = "CPU" if small else torch.cuda.get_device_name()
-    return {"seconds": float(f"{statistics.median(watch.seconds[1:]):.3g}"), "device": name}
+    return {"seconds": float(f"{statistics.median(watch.seconds[1:] or watch.seconds):.3g}"), "device": name}
 
 
 def on_ranks(file: Path, part: str, ranks: int, small: bool) -> None:
