@@ -386,6 +386,19 @@ def load(journal: Log) -> Mapping[str, Any]:
     return kept
 
 
+def metrics_of(journal: Log) -> Metrics | None:
+    """The metrics in the snapshot of a journal, without restoring anything; None where there are none."""
+    try:
+        kept = load(journal)["state"].get("metrics")
+    except JournalError:  # what continues the run says what is wrong
+        return None
+    if kept is None:
+        return None
+    found = Metrics()
+    found.load_state_dict(kept)
+    return found
+
+
 def _pickled(kept: Mapping[str, Any]) -> bytes:
     buffer = io.BytesIO()
     torch.save(kept, buffer)
