@@ -152,10 +152,12 @@ def test_a_budget_is_passed_on_with_what_is_continued(url, tmp_path):
     assert all(trial.attributes["begun"] == trial.budget / 3 for trial in promoted)
 
 
-def test_a_pruner_ends_trials_of_workers(url, tmp_path):
+# regression: steps that are not whole, as of several validations an epoch, were not seen before the trial had ended
+@pytest.mark.parametrize("unit", [1, 0.0625])
+def test_a_pruner_ends_trials_of_workers(url, tmp_path, unit):
     def train(params, trial):
         for step in range(15):
-            trial.report(params["x"], step)
+            trial.report(params["x"], step * unit + unit)
             if trial.should_prune():
                 raise TrialPruned
             time.sleep(0.05)
