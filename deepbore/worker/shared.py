@@ -74,6 +74,7 @@ LOCKED = 60.0  # seconds that a process waits for SQLite's lock
 PASSING = {  # errors that pass, by name, so that no package is imported for them; the last two while tables are made
     "OperationalError", "InterfaceError", "RpcError", "OSError", "IntegrityError", "ProgrammingError",
 }  # fmt: skip
+CHANCE = random.SystemRandom()  # for pauses and turns: the program's own stream stays as it is
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -143,7 +144,7 @@ def patiently(call: Callable[..., T], *args: Any, **named: Any) -> T:
             if not is_away(error) or time.monotonic() - began > AWAY:
                 raise
             log.warning("the storage is away, and tried again: %s", error.__cause__ or error)
-        time.sleep(pause * random.uniform(0.5, 1))
+        time.sleep(pause * CHANCE.uniform(0.5, 1))
         pause = min(2 * pause, 10.0)
 
 
@@ -340,7 +341,7 @@ class Worker:
             elif is_open or idle > LATE:  # a leader that starts at the same time may continue a study that was done
                 break
             # not all at the same time, and ever more rarely: a thousand that wait would keep the storage busy
-            time.sleep(self.pause * min(2**looks, RARELY) * random.uniform(0.5, 1))
+            time.sleep(self.pause * min(2**looks, RARELY) * CHANCE.uniform(0.5, 1))
             looks += 1
         return count
 
@@ -382,12 +383,12 @@ class Worker:
             return None
         queue = self._queue()
         older = queue[: (len(queue) + 1) // 2]  # not all workers go for the first one at the same time
-        for identity in random.sample(older, min(TRIES, len(older))):
+        for identity in CHANCE.sample(older, min(TRIES, len(older))):
             if self._takes(identity):
                 return patiently(self.storage.get_trial, identity)
         waiting = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False, states=(TrialState.WAITING,))
         first, *others = sorted(waiting, key=lambda each: each.number) or [None]
-        random.shuffle(others)
+        CHANCE.shuffle(others)
         for trial in filter(None, [first, *others]):
             # without this attribute it was enqueued by a user: the leader has not looked at it yet
             if TRIAL in trial.system_attrs and self._takes(trial._trial_id):
