@@ -3,11 +3,17 @@
 import inspect
 import math
 import numbers
+import os
+import re
 from collections.abc import Callable, Collection
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
-from deepbore.errors import SettingError
+from deepbore.errors import DeepBoreError, SettingError
+
+DATABASES = r"sqlite|postgres|mysql|mariadb|oracle|mssql|redis|mongodb|grpc|journal"
+ADDRESS = re.compile(rf"([A-Za-z][\w+.-]+)://|((?:{DATABASES}|s3|gs|gcs|abfs|https?|ftp|file)\w*(?:\+\w+)?):/")
 
 
 def required(**settings: Any) -> None:
@@ -77,6 +83,37 @@ def of_kind(kind: type, **settings: Any) -> None:
         hint = f"{value.__name__}()" if is_class else f"one of deepbore.{kind.__module__.split('.')[1]}"
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise SettingError(f"{name} must be {article} {kind.__name__}, but got {value!r:.100}. Give {hint}.")
+
+
+def as_path(place: str | os.PathLike[str], what: str, error: type[DeepBoreError] = SettingError) -> Path:
+    """The path of a file or a folder, with `~` for the user's home.
+
+    Args:
+        place: as it was given.
+        what: it is the path of, for the message: "a journal".
+        error: of an address.
+
+    Raises:
+        DeepBoreError: for an address, such as of a database or a bucket, which would become a folder of that name.
+
+    Example:
+        >>> as_path("s3://data/run", "a journal")
+        Traceback (most recent call last):
+        deepbore.errors.SettingError: a journal is a file on this machine, but got the address 's3://data/run'. Give ...
+    """
+    text = os.fspath(place)
+    if (found := ADDRESS.match(text)) is None:
+        return Path(os.path.expanduser(text))  # a user who is unknown stays a name
+    scheme = found[1] or found[2]
+    way = "Give a path, and copy the file."
+    if scheme == "file":
+        way = "Give the path alone."
+    elif re.match(DATABASES, scheme):
+        way = (
+            "Give a path; a study in a database is led by `deepbore lead --storage URL --study NAME`, or "
+            "deepbore.integrations.shared.Leader(URL, name, study)."
+        )
+    raise error(f"{what} is a file on this machine, but got the address {text!r:.200}. {way}")
 
 
 def seconds(time: float | timedelta | None) -> float | None:

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,9 +94,10 @@ def test_every_export_has_a_case(room, base, listed):
 
 
 def test_every_name_of_the_top_level_exists():
-    for name in deepbore.__all__:
+    for name in dir(deepbore):
         assert getattr(deepbore, name) is not None
     assert set(deepbore.__all__) <= set(dir(deepbore))
+    assert len(deepbore.__all__) <= 40  # what `from deepbore import *` brings: parts for experts are in their rooms
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = deepbore.no_such_name
 
@@ -189,3 +191,43 @@ def test_import_is_light(module):
     heavy = f"import sys, {module}; print(*{LIGHT!r} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", heavy], check=True, capture_output=True, text=True)
     assert done.stdout.split() == []
+
+
+TEXT_CALLS = {"open": 3, "read_text": 0, "write_text": 1, "fdopen": 2, "TextIOWrapper": 1, "NamedTemporaryFile": 2}
+"""Calls that read or write text, and which positional argument is the encoding."""
+OWN_OPENS = re.compile(r"(\w+\.)*(os|self|own|journal|evaluator|run|zipfile)\.open")
+BINARY = {"run", "Popen", "check_output", "check_call"}  # of subprocess: text=True alone means the system's encoding
+
+
+def without_encoding(path: Path) -> list[str]:
+    """The calls of a file that open a text in the encoding of the system."""
+    found = []
+    for node in (each for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.Call)):
+        name = ast.unparse(node.func).split(".")[-1]
+        named = {each.arg: each.value for each in node.keywords}
+        mode = next((a.value for a in [*node.args[:2], named.get("mode")] if isinstance(a, ast.Constant)
+                     and isinstance(a.value, str) and re.fullmatch(r"[rwaxbt+]+", a.value)), "r")  # fmt: skip
+        is_text = name in TEXT_CALLS and "b" not in mode and len(node.args) <= TEXT_CALLS[name]
+        is_text = is_text and not OWN_OPENS.fullmatch(ast.unparse(node.func))
+        is_text = is_text or (name in BINARY and {"text", "universal_newlines"} & named.keys())
+        if is_text and "encoding" not in named and None not in named and "opener" not in named:
+            found.append(f"{path.name}:{node.lineno}: {ast.unparse(node)[:80]}")
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_a_text_is_read_and_written_in_an_encoding_that_is_named(path):
+    assert without_encoding(path) == []
+
+
+def test_a_text_in_the_encoding_of_the_system_is_seen(tmp_path):
+    wrong = [
+        "open('a')",
+        "Path('a').read_text()",
+        "p.write_text('b')",
+        "open('a', 'w')",
+        "subprocess.run(c, text=True)",
+    ]
+    right = ["open('a', 'rb')", "p.write_text('b', encoding='utf-8')", "os.open('a', 0)", "subprocess.run(c)"]
+    (tmp_path / "m.py").write_text("\n".join(wrong + right))
+    assert len(without_encoding(tmp_path / "m.py")) == len(wrong)

@@ -3,7 +3,8 @@
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -13,6 +14,7 @@ from typing import Any
 
 import yaml
 from jsonargparse import ArgumentError, Namespace, set_loader
+from jsonargparse.typing import Path as ConfigPath
 from lightning.pytorch import LightningDataModule, Trainer
 from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
@@ -31,7 +33,7 @@ from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
 from deepbore.study import Options
 from deepbore.study.running import refuse_steps
-from deepbore.validation import whole
+from deepbore.validation import as_path, whole
 
 # --- YAML: `choices: [on, off]` are two words, and so is `16:9`, as in YAML 1.2; no key stands twice ------------------
 
@@ -148,7 +150,7 @@ def _of_model(path: str) -> str:
 def _read(path: str) -> dict[str, Any]:
     """The settings in a configuration file, or in its text; none where it is wrong, as the parser will say."""
     try:
-        read = load_yaml(path if "\n" in path else Path(path).expanduser().read_text(encoding="utf-8"))
+        read = load_yaml(path if "\n" in path else Path(path).expanduser().read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, yaml.YAMLError):
         return {}
     return read if isinstance(read, dict) else {}
@@ -336,6 +338,23 @@ def _is_one_process(trainer: Mapping[str, Any]) -> bool:
     return (is_one or on_cpu) and trainer.get("num_nodes", 1) == 1
 
 
+@contextmanager
+def _utf8_files() -> Iterator[None]:
+    """A context in which jsonargparse reads configurations in UTF-8, whatever the encoding of the system is."""
+    paths: Any = ConfigPath
+    own = paths.read_text
+
+    def read_text(path: Any) -> Any:
+        file = Path(path.absolute)
+        return file.read_text(encoding="utf-8-sig") if file.is_file() else own(path)  # Windows' editors mark it
+
+    paths.read_text = read_text
+    try:
+        yield
+    finally:
+        paths.read_text = own
+
+
 class _Parser(LightningArgumentParser):
     """Lightning's parser, which takes any classifier: those in closed form are no LightningModules."""
 
@@ -423,12 +442,13 @@ class RunCLI(LightningCLI):
 
     def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
         """Parses the command line; imports the benchmarks if that fails, since `--problem Branin` names no module."""
-        try:
-            super().parse_arguments(parser, args)
-        except ArgumentError:
-            for name in dir(problems):
-                getattr(problems, name)
-            super().parse_arguments(parser, args)
+        with _utf8_files():
+            try:
+                super().parse_arguments(parser, args)
+            except ArgumentError:
+                for name in dir(problems):
+                    getattr(problems, name)
+                super().parse_arguments(parser, args)
 
     def before_instantiate_classes(self) -> None:
         """Raises SettingError for a group without names, as in `loop: 5`, and for Lightning's own seed."""
@@ -476,7 +496,7 @@ class RunCLI(LightningCLI):
         named, settings = self.config_init.run, self.config_init.trainer
         alone = _is_one_process(settings)
         stem = type(self.problem).__name__.lower()
-        self.run = new_run(stem, alone) if named is None else Path(named).expanduser()
+        self.run = new_run(stem, alone) if named is None else as_path(named, "a run", JournalError)
         refuse_steps(settings, [self.config_init.model])
         if alone and not settings.get("plugins"):  # whatever job of a cluster this process is in
             kwargs["plugins"] = [no_cluster()]

@@ -29,6 +29,7 @@ from deepbore.study import Study
 from deepbore.study.opening import holds_run
 from deepbore.study.running import check_run, check_takes_trial
 from deepbore.study.study import results_for
+from deepbore.validation import as_path
 
 WRITTEN = "# lightning.pytorch=="  # the first characters of a configuration that a run has written
 log = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ def _resumed(args: Sequence[str]) -> tuple[list[str], bool]:
         raise SettingError(f"a run goes on where it is, but beside --resume stands {surplus[0]}. Leave it out.")
     if not parts[at + 1 :]:
         raise JournalError("--resume needs the directory of a run, but none is named.")
-    run = Path(parts[at + 1]).expanduser()
+    run = as_path(parts[at + 1], "a run", JournalError)
     if not (run / CONFIG).exists() or not (run / JOURNAL).exists():
         raise JournalError(f"--resume needs the directory of a run, with {CONFIG} and {JOURNAL}, but got {run}.")
     return ["--config", str(run / CONFIG), *others, "--run", str(run)], True
@@ -202,7 +203,7 @@ def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str,
     tasks = [*observations.task_names, *([None] if has_own else [])]
     missing = []
     for path, task in _files(cli):
-        is_other = task is None and Path(path).resolve() != Path(was_warm or "").resolve()
+        is_other = task is None and as_path(path, "a table").resolve() != as_path(was_warm or "", "a table").resolve()
         known = [] if is_other else tasks
         try:
             missing += [(path, results) for results in _read(cli, path, task) if results.task not in known]

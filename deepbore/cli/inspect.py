@@ -18,6 +18,7 @@ from deepbore.data.times import LATEST
 from deepbore.data.trial import Status, Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.text import visible
+from deepbore.validation import as_path
 
 if TYPE_CHECKING:
     from deepbore.data.ledger import Ledger
@@ -55,7 +56,7 @@ def compare(args: Sequence[str]) -> None:
     from deepbore.cli.compare import grouped, table
     from deepbore.plots.history_chart import comparison
 
-    runs = [Run(Path(each)) for each in given.runs]
+    runs = [Run.named(each) for each in given.runs]
     groups, direction = grouped(runs), runs[0].record.direction
     print(table(groups, direction))
     comparison(groups, direction=direction, path=given.output)
@@ -66,7 +67,7 @@ def list_runs(args: Sequence[str]) -> None:
     """`deepbore list DIR`."""
     parser = Parser("list", "the runs in a folder")
     parser.add_argument("folder", nargs="?", default="runs", metavar="DIR", help="the folder (runs)")
-    folder = Path(parser.parse_args(list(args)).folder)
+    folder = as_path(parser.parse_args(list(args)).folder, "a folder of runs")
     rows = [_row(run, folder) for run in runs_in(folder)]
     if not rows:
         print(f"no run in {visible(str(folder))}")
@@ -125,7 +126,7 @@ class Parser(argparse.ArgumentParser):
 
 def _run(parser: Parser, args: Sequence[str]) -> Run:
     parser.add_argument("run", metavar="RUN", help="a run directory or a journal")
-    return Run(Path(parser.parse_args(list(args)).run))
+    return Run.named(parser.parse_args(list(args)).run)
 
 
 def _add_runs(parser: Parser) -> None:
@@ -219,9 +220,9 @@ def _row(run: Run, folder: Path) -> list[str]:
 
 def _write(paths: Sequence[str], output: str | None, *, quick: bool, every: float | None) -> None:
     """Writes the page of a run, or of several, once or for as long as one is running."""
-    runs = [Run(Path(each)) for each in paths]
+    runs = [Run.named(each) for each in paths]
     several = len(runs) > 1
-    target = Path(output) if output else Path("runs.html") if several else runs[0].beside("report.html")
+    target = as_path(output, "a page") if output else Path("runs.html") if several else runs[0].beside("report.html")
     seen: list[float] = []
     while True:
         fresh = [Run(run.path) for run in runs]

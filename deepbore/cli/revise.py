@@ -30,9 +30,9 @@ def withdraw(args: Sequence[str]) -> None:
     parser.add_argument("--reason", metavar="TEXT", help="why, for the history")
     given = parser.parse_args(_with_negative_numbers(args))
     rows = sorted(given.trials)
-    _write(Path(given.run), lambda _: Withdrawn(rows, given.reason))
+    _write(Run.named(given.run).path, lambda _: Withdrawn(rows, given.reason))
     print(f"withdrawn: {', '.join(map(str, rows))}")
-    print(summary(Run(Path(given.run)).record))
+    print(summary(Run.named(given.run).record))
 
 
 def correct(args: Sequence[str]) -> None:
@@ -53,9 +53,9 @@ def correct(args: Sequence[str]) -> None:
         about = {"constraints": given.constraints, "failed": given.failed, "noise": given.noise}
         return Corrected(given.trial, corrected_outcome(known, given.values or None, **about)).normal(ledger)
 
-    known = _write(Path(given.run), event).notes.former[given.trial][-1]
+    known = _write(Run.named(given.run).path, event).notes.former[given.trial][-1]
     print(f"corrected: trial {given.trial}, which was {_shown(known)}")
-    print(summary(Run(Path(given.run)).record))
+    print(summary(Run.named(given.run).record))
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"withdraw": withdraw, "correct": correct}

@@ -12,11 +12,19 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock, Timeout
+
 from deepbore.data.journal import content_of, open_regular, refuse_link
 from deepbore.data.lines import JOURNAL, parsed
 from deepbore.data.running import last_report
 from deepbore.data.times import finished_with, times_path
 from deepbore.errors import JournalError, SettingError
+from deepbore.validation import as_path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from deepbore.data.ledger import Ledger
@@ -100,6 +108,11 @@ class Run:
     """
 
     path: Path
+
+    @classmethod
+    def named(cls, text: str) -> "Run":
+        """The run that the command line names. Raises JournalError for an address."""
+        return cls(as_path(text, "a run", JournalError))
 
     @property
     def name(self) -> str:
@@ -187,23 +200,36 @@ class Run:
     def is_locked(self) -> bool | None:
         """Whether another process holds the lock of the journal; None if the system has no such locks.
 
-        A shared lock is requested, which writes nothing, and released at once.
+        A shared lock is requested, which writes nothing, and released at once. Windows has none: there the lock is
+        taken, and released at once.
         """
         lock = self.journal.with_name(f"{self.journal.name}.lock")
         try:
-            import fcntl  # there is none on Windows
-
             with open_regular(refuse_link(lock), follow=False) as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                if fcntl is not None:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if fcntl is None:
+                return _is_taken(lock)
         except FileNotFoundError:
             return False
         except BlockingIOError:
             return True
         except (JournalError, IsADirectoryError):  # a pipe or a link: nobody's lock
             return False
-        except (ImportError, OSError):
+        except OSError:
             return None
         return False
+
+
+def _is_taken(lock: Path) -> bool | None:
+    """Whether a lock file of `filelock` is locked; None if that can't be found out."""
+    try:
+        FileLock(lock, fallback_to_soft=False).acquire(blocking=False).lock.release()
+    except Timeout:
+        return True
+    except (OSError, ValueError, NotImplementedError):
+        return None
+    return False
 
 
 def plain_data(text: str) -> Any:

@@ -14,7 +14,8 @@ from deepbore.cli.inspect import Parser
 from deepbore.cli.run_directory import RUNS
 from deepbore.data.journal import Journal, holds_anything
 from deepbore.data.lines import JOURNAL
-from deepbore.errors import JournalInUse, SettingError
+from deepbore.errors import JournalError, JournalInUse, SettingError
+from deepbore.validation import as_path
 
 STANDBY = 2.0  # seconds between two looks at the lock of a leader
 log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ def lead(args: Sequence[str]) -> None:
     from deepbore.cli.fit import run_fit
     from deepbore.integrations.shared import StorageEvaluator
 
-    run = Path(given.run or RUNS / given.study).expanduser()
+    run = as_path(given.run or RUNS / given.study, "a run", JournalError)
     evaluators: list[StorageEvaluator] = []
 
     def connect(study: Any, n_trials: int | None) -> StorageEvaluator:

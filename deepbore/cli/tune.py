@@ -9,8 +9,8 @@ from typing import Any, get_args
 
 from deepbore.cli.run_directory import CONFIG, Run, new_run
 from deepbore.data.trial import Direction
-from deepbore.errors import SettingError
-from deepbore.validation import one_of
+from deepbore.errors import JournalError, SettingError
+from deepbore.validation import as_path, one_of
 
 TRIALS = "trials"  # folder in a run directory
 PROBLEM = "deepbore.problems.LightningCLIProblem"
@@ -63,11 +63,11 @@ def fit_arguments(args: Sequence[str]) -> list[str]:
     arguments = list(args[end + 1 :])
     if given.resume is not None:
         _check_nothing_else(given, arguments)
-        run = Path(given.resume).expanduser()
+        run = as_path(given.resume, "a run", JournalError)
         _check_is_of_tune(run)
         return ["--resume", str(run), "--problem.init_args.folder", str(run / TRIALS), *others]
     is_one_process = not any(part.startswith(("--trainer.devices", "--trainer.num_nodes")) for part in others)
-    run = Path(given.run or new_run("tune", is_one_process)).expanduser()
+    run = as_path(given.run or new_run("tune", is_one_process), "a run", JournalError)
     return ["--problem", json.dumps(_problem(given, arguments, run)), "--run", str(run), *others]
 
 
@@ -129,7 +129,7 @@ def _declared(path: str) -> dict[str, Any]:
     from deepbore.cli.config import load_yaml  # here: Lightning is slow to import
 
     try:
-        declared = load_yaml(Path(path).read_text(encoding="utf-8"))
+        declared = load_yaml(as_path(path, "the declaration of a space").read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise SettingError(f"--space must be a YAML or JSON file, but {path} can't be read: {error}") from None
     if not isinstance(declared, dict):

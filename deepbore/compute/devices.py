@@ -15,14 +15,14 @@ Device = torch.device | str
 
 
 def as_device(device: Device) -> torch.device:
-    """The device of this name; "auto" is the first accelerator, or the CPU.
+    """The device of this name; "auto" is the first accelerator that computes in float64, or the CPU.
 
     Raises:
-        SettingError: for a name that torch does not know, or a device that is not there.
+        SettingError: for a name that torch does not know, a device that is not there, or one without float64.
     """
     if device == "auto":
-        there = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-        return there or torch.device("cpu")
+        there = _accelerator()
+        return torch.device("cpu") if there is None or _lacks_float64(there) else there
     try:
         found = torch.device(device)
         torch.empty(0, device=found)
@@ -30,7 +30,33 @@ def as_device(device: Device) -> torch.device:
         raise SettingError(
             f'device must be "auto", "cpu", "cuda", "cuda:1", ... and be there, but got {device!r}: {error}'
         ) from None
+    check_float64(found)
     return found
+
+
+def check_float64(device: torch.device) -> None:
+    """Raises SettingError for a device without float64, such as Apple's GPU ("mps"): points and models need it."""
+    if (reason := _lacks_float64(device)) is not None:
+        raise SettingError(
+            f'device must compute in float64, which points and models are of, but got "{device}": {reason}. Give '
+            '"cpu" to the study; the objective may train on any device.'
+        )
+
+
+def _accelerator() -> torch.device | None:
+    """The accelerator of this process, if there is one; before torch 2.6 only CUDA's are found."""
+    if hasattr(torch, "accelerator"):
+        return torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return torch.device("cuda") if torch.cuda.is_available() else None
+
+
+def _lacks_float64(device: torch.device) -> str | None:
+    """What torch says of a number of 64 bits on a device that has none; None if it has."""
+    try:
+        torch.empty(1, dtype=torch.float64, device=device)
+    except Exception as error:
+        return str(error).splitlines()[0] if str(error) else type(error).__name__
+    return None
 
 
 def generator_on(device: torch.device, generator: torch.Generator) -> torch.Generator:

@@ -24,7 +24,7 @@ from deepbore.space.parameters.base import NOTHING, number
 from deepbore.space.parameters.choice import is_missing
 from deepbore.space.parameters.scale import without_gradients
 from deepbore.space.structure import free_name
-from deepbore.validation import one_of
+from deepbore.validation import as_path, one_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -383,7 +383,7 @@ class _TextTable:
 
 def _rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
     """Rows with the line that each ends in, without blank ones."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
+    with as_path(path, "a table", TableError).open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
         yield from ((reader.line_num, row) for row in reader if row)
 
@@ -490,7 +490,7 @@ def as_frame(table: Columns, objectives: Sequence[str] = ()) -> "pd.DataFrame":
     """One row a trial, with id, parameters, value and status.
 
     Values have the names of the objectives; several without names are called value_0, value_1, ... Where some trial has
-    them, there are also constraint_0, ..., budget, task, noise, reason, former_value (that of a trial that was
+    them, there are also constraint_0, ..., budget, task, noise, cost, reason, former_value (that of a trial that was
     corrected or withdrawn since; of several values former_value_0, ...), reports (a dict: step -> value), began and
     ended (UTC), seconds, and a column attribute_NAME for each attribute. Where a parameter has such a name, or an
     objective, ours ends in an underscore.
@@ -530,7 +530,7 @@ def _rest(trial: Trial) -> dict[str, Any]:
     told = trial.former[0].values if trial.former and trial.former[0].values else ()
     former = {"former_value" if len(told) == 1 else f"former_value_{j}": each for j, each in enumerate(told)}
     began, ended = (None if at is None else datetime.fromtimestamp(at, UTC) for at in (trial.began, trial.ended))
-    optional = {name: getattr(trial, name) for name in ("budget", "task", "noise", "reason")}
+    optional = {name: getattr(trial, name) for name in ("budget", "task", "noise", "cost", "reason")}
     optional |= {"reports": dict(trial.reports) or None, "began": began, "ended": ended, "seconds": trial.duration}
     known = {name: each for name, each in optional.items() if each is not None}
     return {**constraints, **known, **former, **attributes}

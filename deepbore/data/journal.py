@@ -10,17 +10,19 @@ import gc
 import logging
 import os
 import stat
+import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from filelock import FileLock, Timeout
 
 from deepbore.data.lines import VERSION, Line, checksum, first_line, left, parsed, written
 from deepbore.errors import JournalError, JournalInUse
+from deepbore.validation import as_path
 
 __all__ = [
     "VERSION",
@@ -29,6 +31,7 @@ __all__ = [
     "content_of",
     "holds_anything",
     "open_regular",
+    "patiently",
     "refuse_link",
     "replace_file",
     "scan_journal",
@@ -37,6 +40,7 @@ __all__ = [
 CHUNK = 2**20  # bytes that are written at once
 LONGEST_LINE = 2**26  # bytes: an event of more is neither written nor read
 PATIENCE = 0.2  # seconds: a command that only looks at a run holds its lock for a moment
+HELD = 1.0  # seconds that another program may hold a file open: Windows replaces none that is
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # of a file system without flock
 _CREATED = b'{"event": "created"'  # a journal begins so
 _ONE_WRITER = (
@@ -45,13 +49,37 @@ _ONE_WRITER = (
 )
 _WAY_OUT = "Nothing was written. Close the study and load the journal again to go on with what it holds."
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 # --- files beside a journal ------------------------------------------------------------------------------------------
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def patiently(action: Callable[[], T], patience: float = HELD) -> T:
+    """The result of an action on a file, which is tried again while another program holds the file, as on Windows.
+
+    Args:
+        action: may raise PermissionError for a while; such as a virus scanner or a backup holds a file for.
+        patience: seconds after which the error is raised.
+    """
+    end, pause = time.monotonic() + patience, 0.01
+    while True:
+        try:
+            return action()
+        except PermissionError:
+            if time.monotonic() + pause > end:
+                raise
+        time.sleep(pause)
+        pause *= 2
+
+
+def replace_file(path: Path, content: bytes, patience: float = HELD) -> None:
     """Writes a file under a temporary name, then moves it into place: whole or not at all; a link is replaced.
+
+    Args:
+        path: of the file.
+        content: all that it will have.
+        patience: seconds for which a file that another program holds open is tried again.
 
     Raises:
         JournalError: if the folder can't be written, or a folder stands there.
@@ -62,7 +90,7 @@ def replace_file(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        half.replace(path)
+        patiently(lambda: half.replace(path), patience)
     except OSError as error:
         raise JournalError(
             f"{path} can't be written ({error}). {way_out(error, 'Free the place, or name another file.')}"
@@ -308,7 +336,7 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]):
         if not isinstance(path, (str, os.PathLike)):
             raise JournalError(f"a journal is named by the path of a file, but got {path!r:.100}.")
-        path = Path(path).absolute()
+        path = as_path(path, "a journal", JournalError).absolute()
         self.path = Path(os.path.realpath(path)) if os.path.islink(path) else path  # a file has one lock
         self.run_id: str | None = None
         self._lock = FileLock(f"{self.path}.lock", thread_local=False, fallback_to_soft=False)

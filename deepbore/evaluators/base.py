@@ -7,7 +7,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from deepbore.component import value_shown
@@ -15,8 +14,8 @@ from deepbore.data.outcome import Outcome
 from deepbore.data.times import append_lines, span_line
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
-from deepbore.validation import above, refusal, required, whole
-from deepbore.worker.objective import Objective, beside_params, evaluate
+from deepbore.validation import above, as_path, refusal, required, whole
+from deepbore.worker.objective import Objective, beside_params, by_keywords, evaluate
 
 INSIDE = ("deepbore", "lightning", "torch")  # packages whose lines do not help the caller
 
@@ -137,11 +136,13 @@ def check_objective(objective: Any) -> None:
             f"objective must be a function of a dict of parameters, but got {objective!r:.100}. Give the function "
             "itself, not its result."
         )
+    if by_keywords(objective):  # of the space, or else the study refuses it
+        return
     if says := refusal(objective, {}, **beside_params(objective, Trial(0, {}))):
         if isinstance(objective, type):
             hint = f"Give an object of the class: {objective.__name__}()."
         else:
-            hint = 'Take the parameters from it, as in lambda params: params["x"] ** 2.'
+            hint = 'Take the parameters from it, as in lambda params: params["x"] ** 2, or train(**params).'
         raise SettingError(
             f"objective must take one argument, the dict of parameters, but {objective!r:.100} doesn't: {says}. {hint} "
             "A second one named trial is given the trial."
@@ -212,7 +213,7 @@ class Timed(Evaluator):
         return f"Timed({self.own!r})"
 
     def __init__(self, own: Evaluator, path: str | os.PathLike[str] | None = None):
-        self.own, self.path = own, None if path is None else Path(path).absolute()
+        self.own, self.path = own, None if path is None else as_path(path, "the times of trials").absolute()
         self.workers = own.workers
         self._began: dict[int, float] = {}
         self._waiting: deque[int] = deque()  # submitted while no worker was free

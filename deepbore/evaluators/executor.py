@@ -3,6 +3,7 @@
 import logging
 import math
 import pickle
+import sys
 import time
 from abc import abstractmethod
 from collections import Counter, deque
@@ -16,6 +17,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -378,7 +380,7 @@ class ExecutorEvaluator(ParallelEvaluator):
     reaches the processes of a pool: their trials end at once, and stay pending.
 
     Args:
-        objective: configuration -> value; for a process pool a function of an importable module.
+        objective: configuration -> value; for a process pool one that cloudpickle can send.
         executor: any `concurrent.futures.Executor`; in a configuration the class_path of one, such as
             `concurrent.futures.ThreadPoolExecutor`, and its init_args.
         workers: how many trials are evaluated at the same time; default as many as the executor has.
@@ -423,8 +425,7 @@ class ExecutorEvaluator(ParallelEvaluator):
                 "an executor of submitit gives jobs. Give integrations.submitit.SubmititExecutor(it, 64)."
             )
         super().__init__(_workers_of(executor) if workers is None else workers, timeout, retries, lost_retries)
-        if isinstance(executor, ProcessPoolExecutor):
-            pickled(objective)
+        self._sent: Any = Carried(objective) if isinstance(executor, ProcessPoolExecutor) else objective
         self.objective, self.executor, self.patience = objective, executor, seconds(patience)
         above(0, patience=self.patience)
         self._given = executor
@@ -444,7 +445,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         return not can_run() if can_run else _threads_of(self.executor) == 0
 
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
-        future = submitted(self.executor, evaluate, self.objective, trial, uuid4().hex)
+        future = submitted(self.executor, evaluate, self._sent, trial, uuid4().hex)
         return self.executor, future
 
     def _give_up(self, attempt: Attempt) -> None:
@@ -506,16 +507,42 @@ def _threads_of(executor: Executor) -> int | None:
 
 
 def pickled(objective: Objective) -> bytes:
-    """The objective as bytes.
+    """The objective as bytes: by the name of its module, or else, as of a notebook or a lambda, with its code.
 
     Raises:
         SettingError: if it can't be pickled.
     """
     try:
-        return pickle.dumps(objective)
+        if not _is_console():
+            with suppress(Exception):
+                return pickle.dumps(objective)
+        import cloudpickle
+
+        return bytes(cloudpickle.dumps(objective))
     except Exception as error:
         raise SettingError(
             f"worker processes need an objective that can be pickled, but got {objective!r} ({error}). Define it as "
             "a function at the top level of a module, or use threads: ExecutorEvaluator(objective, "
             "ThreadPoolExecutor(workers))."
         ) from None
+
+
+class Carried:
+    """An objective that reaches other processes by `pickled`, and is itself there: for pools that pickle by `pickle`.
+
+    Args:
+        objective: what is carried.
+    """
+
+    def __init__(self, objective: Objective):
+        self._content = pickled(objective)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickle.loads, (self._content,)
+
+
+def _is_console() -> bool:
+    """Whether the main module is a notebook, a console or the text of -c, which no other process can import."""
+    main = sys.modules.get("__main__")
+    has_source = getattr(main, "__file__", None) is not None or getattr(main, "__spec__", None) is not None
+    return not has_source or hasattr(sys, "ps1") or bool(sys.flags.interactive)

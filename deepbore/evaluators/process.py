@@ -1,6 +1,9 @@
 """`ProcessEvaluator`: worker processes that can be killed and replaced."""
 
+import ast
 import os
+import sys
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -36,14 +39,14 @@ class ProcessEvaluator(ParallelEvaluator):
     replaced. One that dies is noticed within a second, and replaced; its trial is tried again, since a machine that is
     short of memory may kill any process, and fails if that kills `lost_retries` more.
 
-    When a worker ends, for whatever reason, so do the processes that it has started: those of its process group, and on
-    Linux those in a session of their own, too, which inherit the variable DEEPBORE_WORKER. A process that is to outlive
-    it is started without that variable. Numeric libraries get an equal share of this process's threads in each, unless
-    OMP_NUM_THREADS is set. Timeouts don't count the start of a process.
+    When a worker ends, for whatever reason, so do the processes that it has started: those of its process group, and
+    those in a session of their own, which inherit the variable DEEPBORE_WORKER. A process that is to outlive it is
+    started in a session of its own and without that variable. Numeric libraries get an equal share of this process's
+    threads in each, unless OMP_NUM_THREADS is set. Timeouts don't count the start of a process.
 
     Args:
-        objective: configuration -> value: picklable, so a function of an importable module, or an object of such a
-            class. Each worker loads it once.
+        objective: configuration -> value: a function of an importable module, or an object of such a class; what a
+            notebook has defined, lambdas and closures are sent by cloudpickle. Each worker loads it once.
         workers: how many trials are evaluated at the same time, each in a process.
         timeout: seconds, or a `timedelta`, that one attempt may take; None for no limit.
         retries: how many times a trial is tried again that failed: raised, gave no number, timed out.
@@ -87,13 +90,17 @@ class ProcessEvaluator(ParallelEvaluator):
         if self._processes:
             return
         _check_may_have_children()  # it may be open in another process than that where it was made
+        worker.leave_if_unguarded()
+        if main_is_unguarded():
+            raise _unguarded()
         for k in range(self.workers):
             self._processes.append(self._new(k))
         try:
             self._processes[0].ready.result()
         except Exception as error:
+            is_unguarded = self._processes[0].was_unguarded
             self.close()
-            raise _cannot_load(error) from None
+            raise (_unguarded() if is_unguarded else _cannot_load(error)) from None
 
     def submit(self, trial: Trial) -> None:
         self.open()
@@ -158,9 +165,19 @@ class _Process:
         spawn = get_context("spawn")
         self.executor = ProcessPoolExecutor(1, spawn, initializer=worker.begin)
         self._mark = uuid4().hex
-        with _inherited({**environment, worker.MARK: self._mark}), _start_method_left_open():
+        with (
+            _inherited({**environment, worker.MARK: self._mark}),
+            _start_method_left_open(),
+            worker.no_ctrl_c_inherited(),
+        ):
             self.ready: Future[None] = self.executor.submit(worker.load, pickled)
         (self._process,) = self.executor._processes.values()  # Python 3.14 can kill it, older ones need this
+
+    @property
+    def was_unguarded(self) -> bool:
+        """Whether the process has ended because it came upon a run of its own while it imported the script."""
+        self._process.join(GRACE)
+        return self._process.exitcode == worker.UNGUARDED
 
     @property
     def has_died(self) -> bool:
@@ -239,11 +256,42 @@ def _device_names(devices: Sequence[int | str] | None) -> list[str]:
     return [str(each) for each in devices]
 
 
+def main_is_unguarded() -> bool:
+    """Whether this is called from a line of the script that a worker would run, too, when it imports it.
+
+    So is a line at the top level of the file, below no condition, where the file never asks for its `__name__`.
+    """
+    main = sys.modules.get("__main__")
+    spec, path = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if path is None or (spec is not None and spec.name.endswith("__main__")):
+        return False  # nothing is imported
+    frame = sys._getframe()
+    while frame.f_back is not None and not (frame.f_code.co_name == "<module>" and frame.f_globals is vars(main)):
+        frame = frame.f_back
+    if frame.f_code.co_name != "<module>" or frame.f_globals is not vars(main):
+        return False  # as in another thread
+    try:
+        with tokenize.open(path) as file:
+            source = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    asks = any(isinstance(each, ast.Name) and each.id == "__name__" for each in ast.walk(source))
+    line = next((each for each in source.body if each.lineno <= frame.f_lineno <= (each.end_lineno or 0)), None)
+    return not asks and line is not None and not isinstance(line, ast.If | ast.Match | ast.While | ast.Try)
+
+
+def _unguarded() -> SettingError:
+    return SettingError(
+        "worker processes import the script of a run, so a script that starts one as it is imported would start one in "
+        'each worker, and so on. Put what begins the run below `if __name__ == "__main__":`, at the end of the script.'
+    )
+
+
 def _cannot_load(error: Exception) -> SettingError:
     """The error of a worker that could not load the objective: another worker could not either."""
     return SettingError(
         "a worker process must be able to import the objective, but "
-        f"{type(error).__name__}: {error}. Define it in a module, not in a notebook or a console, and start "
+        f"{type(error).__name__}: {error}. Define it in a module that workers can import, and start "
         'the run of a script below `if __name__ == "__main__":`.'
     )
 

@@ -14,7 +14,7 @@ from deepbore.space import Categorical, Integer, Ordinal, Params, Real, SearchSp
 from deepbore.space.parameters import Parameter
 from deepbore.study import Result, Study
 from deepbore.study.opening import holds_run
-from deepbore.validation import whole
+from deepbore.validation import as_path, whole
 from deepbore.worker.objective import in_words, read
 
 try:
@@ -75,8 +75,8 @@ class Sweep:
         self.sweeper, self.n_trials, self.batch_size, self.max_failures = sweeper, n_trials, batch_size, max_failures
         self.priors = OmegaConf.to_container(OmegaConf.create(dict(priors or {})))
         self.folder = Path(sweeper.config.hydra.sweep.dir)
-        self.journal = self.folder / JOURNAL if journal is None else Path(journal)
-        self.config = self.folder / CONFIG if journal is None else Path(f"{journal}.{CONFIG}")  # of this run
+        self.journal = self.folder / JOURNAL if journal is None else as_path(journal, "a journal", JournalError)
+        self.config = self.folder / CONFIG if journal is None else Path(f"{self.journal}.{CONFIG}")  # of this run
         self.study_settings: dict[str, Any] = {"direction": direction, "seed": seed, "n_initial": n_initial, **parts}
 
     def run(self, arguments: Sequence[str]) -> Result:

@@ -24,8 +24,10 @@ from deepbore.loop.engine import Engine, Iteration
 from deepbore.loop.quiet import in_caller_state
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import RunControl
+from deepbore.names import meant
 from deepbore.space import SearchSpace
 from deepbore.validation import whole
+from deepbore.worker.objective import NoValue, UnknownName
 from deepbore.worker.reporting import Reporting
 
 log = logging.getLogger(__name__)
@@ -43,8 +45,14 @@ def mistake_in(one: Finished, space: SearchSpace) -> str:
     )
     trace = outcome.attributes.get("traceback", "")
     if not outcome.missing:
-        return f"the run ends, because the objective says {outcome.reason}. {stays} Fix the objective.\n\n{trace}"
+        is_value = isinstance(outcome, NoValue)
+        said = outcome.reason if is_value else f"the objective says {outcome.reason}"
+        way = '; if there is no value, it may return float("nan")' if is_value else ""
+        return f"the run ends, because {said}. {stays} Fix the objective{way}.\n\n{trace}".rstrip()
     inactive = [name for name in outcome.missing if name in space.parameters and name not in trial.params]
+    if not inactive and isinstance(outcome, UnknownName):
+        known = meant(outcome.missing[0], space.names)
+        return f"the run ends, because the objective reads what is no parameter: {known}. {stays}\n\n{trace}"
     if not inactive:
         return ""
     name = inactive[0]
@@ -62,6 +70,13 @@ def with_reports(trial: Trial, outcome: Outcome) -> Outcome:
     if reporting is None or not reporting.reports or outcome.reports:
         return outcome
     return replace(outcome, reports=reporting.reports)
+
+
+def with_cost(one: Finished) -> Outcome:
+    """The outcome of a trial, which has cost the seconds that it took if it names no other cost."""
+    if one.outcome.cost is not None or one.span is None:
+        return one.outcome
+    return replace(one.outcome, cost=round(max(0.0, one.span[1] - one.span[0]), 3))
 
 
 class TrialRunner:
@@ -88,7 +103,7 @@ class TrialRunner:
     @property
     def room(self) -> int:
         """The number of trials that the next iteration may ask for; 0 or less if the run is over."""
-        if self.control.is_over:
+        if self.control.is_over or self.engine.is_spent:
             return 0
         state = self.engine.state
         left = math.inf if self.n_trials is None else self.n_trials - state.observations.n_asked
@@ -134,7 +149,8 @@ class TrialRunner:
         finished = [one for one, complaint in zip(known, complaints, strict=True) if not complaint]
         recorded = []
         for one in finished:
-            recorded.append((one.trial, self.engine.record(one.trial, with_reports(*one))))
+            outcome = with_cost(one) if self.engine.counts_costs else one.outcome
+            recorded.append((one.trial, self.engine.record(one.trial, with_reports(one.trial, outcome))))
             if (journal := self.engine.state.observations.journal) is not None:
                 forget_reports(journal.path, one.trial.id)
             if one.span is not None:
@@ -237,6 +253,8 @@ class Run:
         state = self.state
         self.iteration.remember()
         self.control.begin(self.engine)
+        if self.n_trials is None and self.control.timeout < math.inf:
+            self.engine.time_left = self.control.time_left
         if self.control.is_over:
             self.driver.should_stop = True
             return

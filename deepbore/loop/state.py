@@ -20,7 +20,7 @@ from deepbore.classifiers import Classifier
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.compute.devices import stream_seed
-from deepbore.data.journal import content_of, open_regular, replace_file, way_out
+from deepbore.data.journal import HELD, content_of, open_regular, patiently, replace_file, way_out
 from deepbore.data.log import Log
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History
@@ -63,7 +63,9 @@ class RunState:
         warmup_epochs: epochs of training before the next proposal, if the classifier is trained from scratch.
         low_gain_streaks: stop rule -> the number of latest consecutive proposals with too little predicted gain.
         metrics: metrics of labels and predictions; None if nothing is logged.
+        lacks_snapshot: whether the latest snapshot could not be written.
         feasibility: the model of the black-box constraints, fitted before each proposal.
+        cost_limit: what all trials may cost together; None for no limit.
         earlier: the models of earlier tasks, a function of their rows.
         data: the data module, which labels the observations in each epoch.
     """
@@ -79,7 +81,9 @@ class RunState:
     warmup_epochs: int = 0
     low_gain_streaks: dict[str, int] = field(default_factory=dict)
     metrics: Metrics | None = None
+    lacks_snapshot: bool = False
     feasibility: Feasibility = field(default_factory=Feasibility)
+    cost_limit: float | None = None
 
     def __post_init__(self) -> None:
         self.earlier = EarlierTasks(self.observations, self.recipe.labels)
@@ -237,6 +241,7 @@ class RunState:
             "recipe": self.recipe.described,
             **({} if self.observations.budget is None else {"budget": self.observations.budget.to_dict()}),
             **({"preferences": True} if self.observations.by_preference else {}),
+            **({} if self.cost_limit is None else {"cost_limit": self.cost_limit}),
             **({"objectives": list(self.observations.objectives)} if self.observations.objectives else {}),
         }
 
@@ -301,6 +306,10 @@ def as_seed(seed: Any) -> int:
 MAGIC = b"deepbore snapshot 2\n"  # then the SHA-256 of the rest, in binary
 DIGEST = 32
 LARGEST, MOST_VALUES = 2**32, 10**6  # bytes of a snapshot; values in it, where a tensor is one
+UNSAVED = (
+    "the snapshot of the run could not be written: %s The run goes on, and its journal has all trials; continued from "
+    "there without a snapshot, its models would be trained from scratch. It is tried again with each trial."
+)
 DAMAGED = (
     *(OSError, RuntimeError, pickle.UnpicklingError, ValueError, TypeError, LookupError, AttributeError, EOFError),
     *(zipfile.BadZipFile, OverflowError, AssertionError, MemoryError),
@@ -318,7 +327,8 @@ def save(
     """Writes the snapshot of a journal, replacing the previous one atomically.
 
     It is written after points are chosen, and before the journal contains them: after a crash at most these points are
-    missing in the journal.
+    missing in the journal. The journal alone is enough to go on, so a snapshot that can't be written ends no run: there
+    is one warning, and the next one is tried.
 
     Args:
         state: the state of the run.
@@ -328,14 +338,24 @@ def save(
         left: what differs in the state when the points are in the journal: a queue without them.
 
     Raises:
-        JournalError: if it can't be written, or the existing file is not a snapshot.
+        JournalError: before the first trial, if the existing file is not a snapshot.
     """
     path = snapshot_path(journal.path)
-    _refuse_foreign(path)
     kept: dict[str, Any] = {"run": journal.run_id, "recipe": state.recipe.described, "points": points.cpu()}
     kept |= {"promoted": [tuple(each) for each in promoted]} if promoted else {}
     payload = _pickled({**kept, "state": {**state.state_dict(), **left}})
-    replace_file(path, MAGIC + hashlib.sha256(payload).digest() + payload)
+    content = MAGIC + hashlib.sha256(payload).digest() + payload
+    try:
+        patience = 0.0 if state.lacks_snapshot else HELD
+        _refuse_foreign(path, patience)
+        replace_file(path, content, patience)
+        state.lacks_snapshot = False
+    except JournalError as error:
+        if isinstance(error, ForeignFile) and not state.observations.n_asked:
+            raise
+        if not state.lacks_snapshot:
+            log.warning(UNSAVED, error)
+        state.lacks_snapshot = True
 
 
 def load(journal: Log) -> Mapping[str, Any]:
@@ -346,7 +366,7 @@ def load(journal: Log) -> Mapping[str, Any]:
     """
     path = snapshot_path(journal.path)
     try:
-        content = content_of(path, LARGEST)
+        content = patiently(lambda: content_of(path, LARGEST))
     except FileNotFoundError:
         raise JournalError("it is missing") from None
     except OSError as error:
@@ -372,16 +392,21 @@ def _pickled(kept: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _refuse_foreign(path: Path) -> None:
+class ForeignFile(JournalError):
+    """The error of a file that deepbore has not written, in the place of one of its own."""
+
+
+def _refuse_foreign(path: Path, patience: float) -> None:
+    """Raises ForeignFile for a file of the user's; JournalError if it can't be read."""
     try:
-        with open_regular(path) as file:
+        with patiently(lambda: open_regular(path), patience) as file:
             begins = file.read(len(MAGIC))
     except FileNotFoundError:
         return
     except OSError as error:
         raise JournalError(f"{path} can't be read ({error}). {way_out(error, 'Name another journal.')}") from error
     if not MAGIC.startswith(begins):  # empty and truncated files may be overwritten
-        raise JournalError(f"{path} is not a snapshot of deepbore, so it is kept. Move it, or name another journal.")
+        raise ForeignFile(f"{path} is not a snapshot of deepbore, so it is kept. Move it, or name another journal.")
 
 
 WARMUP_EPOCHS = 10  # epochs of training on the trials of the journal if the weights are lost

@@ -3,12 +3,12 @@
 import io
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deepbore.data.journal import replace_file
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.plots.style import GOOD, GREENS, ParameterAxis, number, short_names, shortened
+from deepbore.validation import as_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,11 +45,12 @@ def figure_of(axes: "Axes") -> "Figure":
 
 def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
     """Writes a picture atomically; the suffix says the format. A link at the path is replaced."""
-    picture, suffix = io.BytesIO(), Path(path).suffix.lstrip(".") or "png"
+    place = as_path(path, "a picture")
+    picture, suffix = io.BytesIO(), place.suffix.lstrip(".") or "png"
     if suffix.lower() not in (known := figure.canvas.get_supported_filetypes()):
-        raise SettingError(f"a picture's suffix must be one of {', '.join(sorted(known))}, but got {Path(path).name}.")
+        raise SettingError(f"a picture's suffix must be one of {', '.join(sorted(known))}, but got {place.name}.")
     figure.savefig(picture, format=suffix, dpi=150)
-    replace_file(Path(path), picture.getvalue())
+    replace_file(place, picture.getvalue())
 
 
 def finished(axes: "Axes", path: str | os.PathLike[str] | None = None, **settings: Any) -> "Figure":

@@ -21,7 +21,7 @@ from deepbore.data.trial import Budget, Trial
 from deepbore.errors import NeverLogged, SettingError, TrainingFailed, TrialPruned
 from deepbore.problems.base import Problem, as_direction
 from deepbore.space import Params, SearchSpace
-from deepbore.validation import one_of
+from deepbore.validation import as_path, one_of
 from deepbore.worker.reporting import ADDRESS, JudgeServer, RemoteJudge, Reporting
 
 KEEPER = "deepbore.integrations.lightning_cli.KeepTrial"
@@ -94,7 +94,8 @@ class LightningCLIProblem(Problem):
             raise SettingError("program must name a script, but is empty. Give [train.py, fit].")
         self.space = space if isinstance(space, SearchSpace) else SearchSpace.from_dict(space)
         self.metric, self.directions, self.metric_mode = metric, (as_direction(direction),), metric_mode
-        self.folder = Path(folder)
+        self.folder = as_path(folder, "the folder of the trials")
+        config = [str(as_path(path, "a configuration")) for path in config]
         configs = [part for path in config for part in ("--config", path)]
         self._files = [*(part for part in program[:1] if not part.startswith("-")), *config]
         self._command = [sys.executable, *program, *configs, *arguments]

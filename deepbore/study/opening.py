@@ -2,11 +2,12 @@
 
 import logging
 import os
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, Protocol, Unpack, cast
 
 from deepbore.classifiers import Classifier
 from deepbore.data.journal import Journal, holds_anything
@@ -23,10 +24,21 @@ from deepbore.space import Parameter, SearchSpace
 from deepbore.strategies import Strategy
 from deepbore.strategies.sampling import named_strategy
 from deepbore.study.options import Parts, StudyOptions, check_parts
+from deepbore.validation import as_path
 
 log = logging.getLogger(__name__)
 Place = str | os.PathLike[str] | Log  # where a run is kept: a file, or a log of one's own
+WRITERS: "weakref.WeakValueDictionary[Path, Writer]" = weakref.WeakValueDictionary()  # by their journals
 Check = Callable[[RunState], object]  # raises an error for a run that can't do what is wanted
+
+
+class Writer(Protocol):
+    """A study, as far as another one needs to know it that is to write the same journal."""
+
+    @property
+    def is_running(self) -> bool: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass
@@ -114,6 +126,7 @@ def loaded(
     described, by_preference = header.get("recipe", {}), observations.by_preference
     recipe = Recipe.again(observations.space, observations.k, described, parts, observations.budget, by_preference)
     state = _state(observations, recipe, header["seed"])
+    state.cost_limit = header.get("cost_limit")
     observations.journal = history.journal
     return Loaded(state, history)
 
@@ -146,8 +159,10 @@ def _begun(journal: Place, header: dict[str, Any]) -> Log:
 
 def _in_directory(journal: str | os.PathLike[str]) -> str | os.PathLike[str]:
     """The journal in a run directory of the command line; anything else as it is."""
-    is_run = isinstance(journal, (str, os.PathLike)) and Path(journal, JOURNAL).is_file()
-    return Path(journal, JOURNAL) if is_run else journal
+    if not isinstance(journal, (str, os.PathLike)):
+        return journal
+    path = as_path(journal, "a journal", JournalError)
+    return path / JOURNAL if (path / JOURNAL).is_file() else path
 
 
 def _as_space(space: Any) -> SearchSpace:
@@ -171,6 +186,7 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
     )
     learned = [each for each in recipe.strategy.models if each.has_learned_in_a_run]  # before they are in this run
     state = _state(observations, recipe, options.seed)
+    state.cost_limit = options.cost_limit
     if check is not None:
         check(state)
     if options.journal is not None:
@@ -231,14 +247,25 @@ def _same_run(path: Place, wanted: Observations, options: StudyOptions, check: C
             f"{journal.path} holds another run than the one described here: {'; '.join(found)}. Name another file; or, "
             "to continue the run in it with other parts, use Study.load(journal, ...)."
         )
+    run.state.cost_limit = options.cost_limit  # it may be raised, or lowered, at any time
     if check is not None:
         check(run.state)
+    _close_former(journal.path)
     journal.open()
     has_begun = len(run.state.observations) or run.history.queue
     if not has_begun and (default := SearchSpace.from_dict(header["space"]).default):  # it ended before it queued this
         run.restore()
         run.state.enqueue(default)
     return run
+
+
+def _close_former(journal: Path) -> None:
+    """Closes the study of this process that has the journal, if it is idle: the cell of a notebook is run again."""
+    former = WRITERS.get(journal)
+    if former is None or former.is_running:
+        return
+    former.close()
+    log.info("the study that had %s before is closed: this one goes on with it", journal)
 
 
 def _other_parts(recipe: Recipe, described: Mapping[str, Any], parts: Parts) -> list[str]:

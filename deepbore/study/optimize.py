@@ -5,10 +5,11 @@ from functools import partial
 from typing import Unpack
 
 from deepbore.data.trial import Direction
+from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.space import Parameter, SearchSpace
 from deepbore.study.options import Arguments, Options, explicit
-from deepbore.study.running import as_evaluator, check_run, check_takes_trial
+from deepbore.study.running import as_evaluator, check_names, check_run, check_takes_trial
 from deepbore.study.study import Result, Study
 from deepbore.validation import whole
 
@@ -61,9 +62,16 @@ def maximize(
 
 
 def _with_direction(direction: Direction, options: Arguments) -> Options:
-    """All options: of several objectives each has its own direction, and in a study of preferences there is none."""
+    """All options: of several objectives each has its own direction, and in a study of preferences there is none.
+
+    Raises:
+        SettingError: for directions that all say the opposite.
+    """
     is_said = options.get("directions") is not None or options.get("preferences")
-    return Options(**options) if is_said else Options(direction=direction, **options)
+    found = Options(**options) if is_said else Options(direction=direction, **options)
+    if found.directions is not None and direction not in (said := found.all_directions) and said:
+        raise SettingError(f"{direction}(...) was called, but all its directions say {said[0]!r}. Call {said[0]}(...).")
+    return found
 
 
 def _optimized(
@@ -75,6 +83,7 @@ def _optimized(
     whole(1, n_trials=n_trials)
     evaluator = as_evaluator(objective, options.workers)
     check_takes_trial(objective, options.budget, options.pruner)
+    check_names(objective, SearchSpace.of(space) if isinstance(space, Mapping) else space)
     study = Study.of(space, options, partial(check_run, n_trials=n_trials, trainer=None, options=options))
     left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
     try:

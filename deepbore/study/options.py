@@ -22,7 +22,7 @@ from deepbore.compute.devices import Device, as_device
 from deepbore.data.log import Log
 from deepbore.data.observations import Direction
 from deepbore.data.trial import Budget, Trial
-from deepbore.errors import SettingError
+from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Gamma, Labelling
 from deepbore.loop.recipe import check_budget
 from deepbore.loop.state import as_seed
@@ -32,7 +32,7 @@ from deepbore.pruners import Pruner
 from deepbore.strategies import Strategy
 from deepbore.strategies.defaults import default_classifier
 from deepbore.strategies.sampling import ByName, named_strategy
-from deepbore.validation import above, one_of, refusal, required, seconds, whole
+from deepbore.validation import above, as_path, one_of, refusal, required, seconds, whole
 
 IfExists = Literal["error", "load"]
 StudyCallback = Callable[[Any, Trial], object]  # of (study, trial)
@@ -66,6 +66,7 @@ class SharedArguments(Parts, total=False):
     journal: str | os.PathLike[str] | Log | None
     if_exists: IfExists
     budget: Budget | None
+    cost_limit: float | None
     device: Device
 
 
@@ -123,6 +124,11 @@ class StudyOptions:
         budget: cheap fidelities, as in `Budget("epochs", 1, 81)`: each trial has a `budget` to spend, little at first,
             and the best trials are continued with more; the objective then takes the trial, too. See docs/outcomes.md.
             None for evaluations that are all equal.
+        cost_limit: what all trials of the study may cost together, > 0: seconds, or the unit in which costs are told
+            (`study.tell(trial, value, cost=2.5)`, `Outcome(value, cost=2.5)`). A trial that a run evaluates has cost
+            its seconds where its outcome names no cost. A run begins no further trial once it is spent; until then
+            gains are weighed by what they are expected to cost, less and less as it runs out. So they are where time
+            alone ends a run, by timeout= without n_trials. None for no limit.
         noisy: whether the same configuration gives another value each time: then the default model looks for noise
             in them (`KernelPLS(noisy=True)`). See also `Study.recommended`.
         device: where points, classifier and search live: "cpu", "cuda", "cuda:1", ..., or "auto".
@@ -146,6 +152,7 @@ class StudyOptions:
     n_initial: int | None = None
     pruner: Pruner | None = None
     budget: Budget | None = None
+    cost_limit: float | None = None
     device: Device = "cpu"
     preferences: bool = False
     noisy: bool = False
@@ -153,12 +160,20 @@ class StudyOptions:
     def __post_init__(self) -> None:
         as_device(self.device)
         as_seed(self.seed)
+        if isinstance(self.journal, (str, os.PathLike)):
+            object.__setattr__(self, "journal", as_path(self.journal, "a journal", JournalError))
         one_of(get_args(IfExists), if_exists=self.if_exists)
         one_of((True, False), preferences=self.preferences, noisy=self.noisy)
         if isinstance(self.strategy, str):
             object.__setattr__(self, "strategy", named_strategy(self.strategy))
         self._resolve_noisy()
         check_budget(self.budget)
+        above(0, cost_limit=self.cost_limit)
+        if self.directions is not None and not isinstance(self.directions, (Mapping, list, tuple)):
+            raise SettingError(
+                "directions must be a list, one for each objective, or a dict by their names, but got "
+                f"{self.directions!r:.100}. For one objective call maximize(...), or give a study direction=."
+            )
         if self.direction is not None and self.directions is not None:
             raise SettingError("give either direction or directions, not both.")
         if self.preferences and self.budget is not None:
@@ -285,6 +300,11 @@ def explicit(target: T) -> T:
 
     @wraps(function)
     def call(*args: Any, **given: Any) -> Any:
+        if "direction" in given and "direction" not in arguments.__annotations__:
+            raise TypeError(
+                f"{target.__name__}() has its direction in its name, but got direction={given['direction']!r:.100}. "
+                "Call minimize(...) or maximize(...); a study takes it: Study(space, direction=...)."
+            )
         if unknown := given.keys() - named.keys() - arguments.__annotations__.keys():
             said = meant(min(unknown), [each.name for each in taken])
             raise TypeError(f"{target.__name__}() got an unexpected keyword argument {said}")

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, SupportsFloat
 
 from deepbore.classifiers.base import Classifier
+from deepbore.compute.devices import check_float64
 from deepbore.data.observations import Observations
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Budget
@@ -19,9 +20,10 @@ from deepbore.loop.runner import PlainLoop, Run
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import RunControl, as_rules
 from deepbore.pruners import Pruner
+from deepbore.space import SearchSpace
 from deepbore.study.options import RunOptions
 from deepbore.validation import whole
-from deepbore.worker.objective import takes_trial
+from deepbore.worker.objective import by_keywords, keywords_of, takes_trial
 
 if TYPE_CHECKING:
     from lightning.pytorch import Trainer
@@ -74,6 +76,24 @@ def check_takes_trial(objective: Objective | Evaluator, budget: Budget | None, p
         check(budget)
 
 
+def check_names(objective: Objective | Evaluator, space: SearchSpace) -> None:
+    """Raises SettingError for an objective that takes parameters by their names, if they are not those of the space."""
+    called = called_by(objective)
+    function = getattr(called, "function", called)
+    if function is None or not by_keywords(function):
+        return
+    needed, taken = keywords_of(function)
+    missing = sorted(needed - set(space.names))
+    surplus = sorted(set(space.names) - taken) if taken is not None else []
+    if missing or surplus:
+        wrong = f"needs {', '.join(missing)}, which the space has not" if missing else f"takes no {', '.join(surplus)}"
+        raise SettingError(
+            f"an objective takes the dict of parameters, or each by its name, but {function!r:.100} {wrong}; the space "
+            f"has {', '.join(space.names)}. Give lambda params: {getattr(function, '__name__', 'train')}(**params), "
+            "with what it needs."
+        )
+
+
 def called_by(objective: Objective | Evaluator) -> Objective | None:
     """The function that is called with a trial in the end; None for an evaluator of the user's, which decides."""
     if isinstance(objective, Timed):
@@ -106,11 +126,11 @@ def check_run(state: RunState, n_trials: int | None, trainer: "Trainer | None", 
         raise SettingError("a study of preferences has no values to optimise. Call ask and prefer instead.")
     whole(0, n_trials=n_trials)
     rules = as_rules(options.stop_when, state)
-    ends = (n_trials, options.timeout, rules or None, options.callbacks or None)
+    ends = (n_trials, options.timeout, state.cost_limit, rules or None, options.callbacks or None)
     ended = trainer is not None and _ends_by_itself(trainer, state.models)
     if not ended and all(each is None for each in ends) and state.space.cardinality == math.inf:
         raise SettingError(
-            "n_trials=None needs something else that ends the run. Give timeout=, stop_when= or n_trials."
+            "n_trials=None needs something else that ends the run. Give timeout=, cost_limit=, stop_when= or n_trials."
         )
 
 
@@ -123,6 +143,7 @@ def _ends_by_itself(trainer: "Trainer", models: Sequence[Classifier]) -> bool:
     if not isinstance(trainer, Trainer):
         raise SettingError(f"trainer must be a lightning.pytorch.Trainer, but got {trainer!r:.100}. Leave it out.")
     refuse_steps({name: getattr(trainer, name) for name in NEVER | STEPS}, models)
+    check_float64(trainer.strategy.root_device)
     return has_own_limit(trainer)
 
 

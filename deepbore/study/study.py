@@ -31,7 +31,7 @@ from deepbore.data.imported import (
 )
 from deepbore.data.log import Log
 from deepbore.data.observations import Observations, Trial, several_budgets
-from deepbore.data.outcome import Outcome, as_noise, as_number, as_outcome
+from deepbore.data.outcome import Outcome, as_cost, as_noise, as_number, as_outcome
 from deepbore.data.reports import Stages, as_step
 from deepbore.data.trial import ROUNDING, Status, Trials
 from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
@@ -44,7 +44,7 @@ from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Listener, RunControl, as_rules
 from deepbore.names import no_attribute
 from deepbore.space import Parameter, Params, SearchSpace
-from deepbore.study.opening import Check, Loaded, loaded, opened
+from deepbore.study.opening import WRITERS, Check, Loaded, loaded, opened
 from deepbore.study.options import (
     Parts,
     RunArguments,
@@ -54,7 +54,7 @@ from deepbore.study.options import (
     StudyOptions,
     explicit,
 )
-from deepbore.study.running import as_evaluator, check_run, check_takes_trial, run_trials
+from deepbore.study.running import as_evaluator, check_names, check_run, check_takes_trial, run_trials
 from deepbore.text import as_html
 from deepbore.validation import above, required, whole, within
 from deepbore.worker.reporting import Reporting
@@ -287,6 +287,7 @@ class Study:
         self.observations.to(self._device)
         if self.observations.journal is not None:
             weakref.finalize(self, self.observations.journal.close)
+            WRITERS[self.observations.journal.path] = self
 
     def __repr__(self) -> str:
         """How many trials it has, and the best value."""
@@ -408,6 +409,7 @@ class Study:
         failed: bool = False,
         noise: SupportsFloat | None = None,
         pruned: bool = False,
+        cost: SupportsFloat | None = None,
     ) -> None:
         """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
 
@@ -415,14 +417,16 @@ class Study:
             trial: from `ask`, or its id.
             value: objective value in the user's sign, or one for each direction, or an `Outcome`.
             constraints: black-box constraints, as many in each trial; it is feasible where all are <= 0.
-            failed: whether the trial has failed; a value that is given is not kept.
+            failed: whether the trial has failed; then it has neither a value nor noise.
             noise: standard deviation of the value, in its unit; see `Outcome`.
             pruned: whether the trial was ended early (`trial.should_prune`): it has no value, but is graded by what it
                 has reported.
+            cost: what the evaluation has cost, failed ones too: seconds, or another unit that is the same for all
+                trials. With `cost_limit=` the study weighs what it may gain by what that is expected to cost.
 
         Raises:
             TrialError: for an unknown trial, one told before, or one of another study.
-            ValueTypeError: for a value, a constraint or a noise that is no such number, or another number of
+            ValueTypeError: for a value, a constraint, a noise or a cost that is no such number, or another number of
                 constraints than before.
 
         Example:
@@ -434,14 +438,18 @@ class Study:
             True
         """
         _check_flags(failed=failed, pruned=pruned)
+        if failed:
+            _refuse_beside_failure(value, noise)
         if pruned:
             if failed or value is not None or constraints is not None or noise is not None:
                 raise ValueTypeError("a pruned trial has no other outcome, but got one. Give pruned=True alone.")
             value = Outcome.pruned()
         if constraints is not None:
             value = _with_constraints(value, constraints, bool(failed))
-        if noise is not None and not failed:
+        if noise is not None:
             value = replace(as_outcome(value), noise=as_noise(noise))
+        if cost is not None:
+            value, failed = replace(Outcome.failure() if failed else as_outcome(value), cost=as_cost(cost)), False
         held = self._held(trial)
         self._state.observations.tell(held, value, failed=failed)
         self._note_time(held)
@@ -805,6 +813,7 @@ class Study:
         settings = RunOptions(**options)
         evaluator = as_evaluator(objective, settings.workers)
         check_takes_trial(objective, self.observations.budget, self._state.recipe.pruner)
+        check_names(objective, self.space)
         check_run(self._state, n_trials, trainer, settings)
         self._resume()
         self._state.check_classifier()
@@ -840,6 +849,11 @@ class Study:
             except KeyboardInterrupt:  # while another thread has it: the error is handled with the lock
                 self._lock.acquire()
                 raise
+
+    @property
+    def is_running(self) -> bool:
+        """Whether `optimize` is at work."""
+        return self._control is not None
 
     def stop(self) -> None:
         """Ends the run in progress, if any, after its running trials: from a callback, or another thread."""
@@ -889,6 +903,13 @@ class Study:
         """Proposes with copies of this study on other ranks (see `DistributedStudy`); the first keeps the journal."""
         self._resume()
         self._allocator = TrialAllocator(Engine(self._state, ranks), self._device)
+
+    def __enter__(self) -> Self:
+        """The study, whose journal is closed at the end: `with Study(space, journal="run.jsonl") as study`."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @queued
     def close(self) -> None:
@@ -1129,6 +1150,16 @@ def _check_flags(**flags: Any) -> None:
     for name, given in flags.items():
         if not isinstance(given, (bool, np.bool_)):
             raise ValueTypeError(f"{name} must be True or False, but got {name}={given!r:.100}.")
+
+
+def _refuse_beside_failure(value: Any, noise: Any) -> None:
+    """Raises ValueTypeError for a value or noise of a trial that has failed; NaN says the same."""
+    has_value = value is not None and not as_outcome(value).has_failed
+    if has_value or noise is not None:
+        raise ValueTypeError(
+            f"failed=True is all of an outcome, but came with {f'the value {value!r:.100}' if has_value else 'noise'}. "
+            "Give one of them."
+        )
 
 
 def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:

@@ -1,25 +1,37 @@
 """One call of the objective, wherever it happens. Light to import: worker processes load only what they need."""
 
+import ast
 import inspect
+import linecache
 import re
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from reprlib import Repr
 from typing import Any
 
-from deepbore.data.outcome import Mistake, Outcome, WrongReturn, as_outcome
+from deepbore.data.outcome import Mistake, Outcome, Status, WrongReturn, as_outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import NeverLogged, StudyRunning, ValueTypeError
 from deepbore.worker.reporting import Reporting
 
 Objective = Callable[..., Any]  # of a configuration, and perhaps the trial -> a number, several, or an Outcome
 
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 LONGEST_TRACEBACK = 4000
 LONGEST_ENTRY = 500  # of a traceback: a message of 50 MB is one entry
 QUOTED = re.compile(r"'(\w+)'")
 SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 100
+
+
+class UnknownName(Mistake):
+    """A mistake in the program, which has read a name from the configuration that it has not."""
+
+
+class NoValue(Mistake):
+    """A mistake in the program, which has returned what is no value."""
 
 
 def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa: ARG001  # for the engine
@@ -30,7 +42,8 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
 
     Args:
         objective: configuration -> value or outcome. One with a second argument named `trial` is given the trial; one
-            with a true attribute `numbered`, its id.
+            with a true attribute `numbered`, its id. One that takes several other arguments, as train(lr, units), is
+            given the parameters by their names.
         trial: what is to be evaluated.
         ticket: distinguishes two equal calls where an engine caches results by their arguments, as dask does.
 
@@ -48,7 +61,9 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
 def _evaluated(objective: Any, trial: Trial) -> Outcome:
     params = dict(trial.params)
     try:
-        return read("the objective", objective(params, **beside_params(objective, trial)))
+        beside = beside_params(objective, trial)
+        returned = objective(**params, **beside) if by_keywords(objective) else objective(params, **beside)
+        return read("the objective", returned)
     except (NeverLogged, ValueTypeError) as error:  # no failure of this configuration: there are no values at all
         return WrongReturn.failure(str(error))
     except BaseException as error:  # every exception is a failed trial, unless it ends programs
@@ -59,7 +74,24 @@ def _evaluated(objective: Any, trial: Trial) -> Outcome:
         failure = Outcome.failure(in_words(error))
         if (missing := missing_if_mistake(error, params)) is not None:
             failure = Mistake(status=failure.status, reason=failure.reason, missing=missing)
+        if isinstance(error, KeyError) and missing and reads_from(error, params):
+            failure = UnknownName(status=failure.status, reason=failure.reason, missing=missing)
         return replace(failure, attributes={"traceback": _last_lines(error)})
+
+
+def reads_from(error: KeyError, params: dict[str, Any]) -> bool:
+    """Whether it was the configuration that had no such key: by the line of the program, where that can be read."""
+    innermost = list(traceback.walk_tb(error.__traceback__))[-1][0]
+    (entry,) = traceback.extract_tb(error.__traceback__)[-1:]
+    if entry.colno is None or entry.end_colno is None or entry.lineno != entry.end_lineno or not entry.line:
+        return False
+    line = linecache.getline(entry.filename, entry.lineno or 0).encode()[entry.colno : entry.end_colno].decode()
+    with suppress(SyntaxError):
+        read = ast.parse(line.strip(), mode="eval").body
+        if isinstance(read, ast.Subscript) and isinstance(read.value, ast.Name):
+            known = innermost.f_globals | innermost.f_locals
+            return known.get(read.value.id) is params
+    return False
 
 
 def missing_if_mistake(error: BaseException, params: dict[str, Any]) -> tuple[str, ...] | None:
@@ -91,12 +123,38 @@ def beside_params(objective: Any, trial: Trial) -> dict[str, Any]:
     return {"trial": trial} if wants_trial(objective) else {}
 
 
+def by_keywords(objective: Any) -> bool:
+    """Whether a function takes each parameter by its name, train(lr, units), and not all of them in a dict."""
+    parameters = _parameters_of(objective)
+    if parameters is None or isinstance(objective, type) or getattr(objective, "numbered", False):
+        return False
+    needed = [each for each in parameters if each.default is each.empty and each.kind not in VARIADIC]
+    if any(each.kind is each.POSITIONAL_ONLY for each in needed):
+        return False
+    own = [each for each in needed if each.name != "trial"]
+    return len(own) > 1 or any(each.kind is each.KEYWORD_ONLY for each in own)
+
+
+def keywords_of(objective: Any) -> tuple[set[str], set[str] | None]:
+    """The names that such a function needs, and those that it may be given; None for any."""
+    parameters = [each for each in _parameters_of(objective) or () if each.name != "trial"]
+    named = [each for each in parameters if each.kind not in VARIADIC]
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    needed = {each.name for each in named if each.default is each.empty}
+    return needed, None if takes_any else {each.name for each in named}
+
+
+def _parameters_of(objective: Any) -> list[inspect.Parameter] | None:
+    """The parameters of a function; None where they are unknown, such as for built-in functions."""
+    try:
+        return list(inspect.signature(objective).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
 def wants_trial(objective: Any) -> bool:
     """Whether a function has, after its first argument, one that is named `trial`."""
-    try:
-        return "trial" in list(inspect.signature(objective).parameters)[1:]
-    except (TypeError, ValueError):  # such as for built-in functions
-        return False
+    return any(each.name == "trial" for each in (_parameters_of(objective) or [])[1:])
 
 
 def takes_trial(objective: Any) -> bool:
@@ -115,12 +173,12 @@ def in_words(error: BaseException) -> str:
 
 
 def read(who: str, returned: Any) -> Outcome:
-    """A returned value as an outcome: a failure if it is none."""
+    """A returned value as an outcome; a mistake of the program if it is none."""
     try:
         return as_outcome(returned)
     except ValueTypeError:
-        rule = f"{who} must return a number, several, or an Outcome"
-        return WrongReturn.failure(f"{rule}, but returned {SHORT.repr(returned)}")
+        reason = f"{who} must return a number, several, or an Outcome, but returned {SHORT.repr(returned)}"
+        return NoValue(status=Status.FAILED, reason=reason)
 
 
 def _last_lines(error: BaseException) -> str:

@@ -1,6 +1,8 @@
 """Configurations of `deepbore fit`: what runs, starts from earlier results, is shown, or is refused."""
 
+import builtins
 import csv
+import io
 import json
 import os
 import shutil
@@ -304,3 +306,42 @@ run: trades
     assert study.trials[0].params == {"x": 0.5, "k": 4}
     assert study.to_frame()["size"].tolist() == [-trial.params["x"] for trial in study.trials]
     assert main(["fit", "--resume", "trades", "--loop.n_trials", "3"]) == 0
+
+
+@pytest.fixture
+def as_on_windows(monkeypatch):
+    """The encoding of the system is cp1252, in which a text in UTF-8 can be read, but as another one."""
+    own = builtins.open
+
+    def opened(file, mode="r", buffering=-1, encoding=None, *args, **kwargs):
+        is_system = "b" not in mode and encoding in (None, "locale")
+        return own(file, mode, buffering, "cp1252" if is_system else encoding, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "open", opened)
+    monkeypatch.setattr(io, "open", opened)
+
+
+NAMED = """
+problem: {function: named.value, space: {größe: {type: real, low: -1.0, high: 1.0}}}
+loop: {n_trials: 2}
+run: run
+"""
+
+
+@pytest.mark.usefixtures("as_on_windows")
+@pytest.mark.parametrize("how", ["file", "with a mark", "in a file that it names", "classifier"])
+def test_a_configuration_is_read_in_utf_8_whatever_the_systems_encoding_is(tmp_path, monkeypatch, how):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    Path("named.py").write_bytes('def value(params):\n    return params["größe"] ** 2\n'.encode())
+    text = NAMED + ("classifier: {class_path: deepbore.KernelPLS}\n" if how == "classifier" else "")
+    Path("run.yaml").write_bytes(text.encode("utf-8-sig" if how == "with a mark" else "utf-8"))
+    if how == "in a file that it names":
+        Path("apart").mkdir()
+        declared = yaml.safe_load(NAMED)
+        Path("apart/problem.yaml").write_bytes(yaml.safe_dump(declared.pop("problem"), allow_unicode=True).encode())
+        Path("apart/run.yaml").write_bytes(yaml.safe_dump({**declared, "problem": "problem.yaml"}).encode())
+    config = "apart/run.yaml" if how == "in a file that it names" else "run.yaml"
+    assert main(["fit", "--config", config]) == 0
+    assert Study.load("run").space.names == ["größe"]
+    assert main(["fit", "--resume", "run", "--loop.n_trials", "3"]) == 0

@@ -8,6 +8,7 @@ import pytest
 from lightning.pytorch.utilities import rank_zero_only
 
 from deepbore import Study, minimize
+from deepbore.cli import run_directory
 from deepbore.cli.load import load_run
 from deepbore.cli.main import main
 from deepbore.cli.run_directory import Run, leave_unused, new_run
@@ -114,3 +115,17 @@ def test_a_run_on_one_device_asks_no_cluster(job, monkeypatch):
     assert main(["fit", "--config", "branin.yaml", "--loop.n_trials", "2", "--trainer.devices", "1"]) == 0
     assert [len(Study.load(run).trials) for run in sorted(Path("runs").iterdir())] == [12, 2]
     assert "best_value" in Path("runs/branin-1/metrics.csv").read_text()  # the logger, too
+
+
+def test_a_run_is_running_while_its_lock_is_held_where_there_is_no_flock_as_well(tmp_path, monkeypatch):
+    study = minimize(value, SQUARE, 11, seed=0, journal=tmp_path / "mine" / "journal.jsonl").study
+    monkeypatch.setattr(run_directory, "fcntl", None)  # as on Windows
+    study.ask_one()
+    assert Run(tmp_path / "mine").state == "running"
+    study.tell(study.ask_one(), 0.0)  # a look has taken nothing
+    study.tell(11, 0.0)
+    study.close()
+    assert Run(tmp_path / "mine").state == "finished"
+    (tmp_path / "mine" / "journal.jsonl.lock").unlink(missing_ok=True)
+    assert Run(tmp_path / "mine").is_locked is False
+    assert not (tmp_path / "mine" / "journal.jsonl.lock").exists()

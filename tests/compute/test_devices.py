@@ -31,7 +31,9 @@ from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior
 from deepbore.compute import arrays
+from deepbore.compute.devices import as_device
 from deepbore.compute.torch_state import clean_torch_state
+from deepbore.errors import SettingError
 from deepbore.loop.engine import Engine
 from deepbore.loop.quiet import quiet
 from deepbore.space.features import Coordinates, squared_distances
@@ -382,3 +384,46 @@ def test_results_do_not_depend_on_the_number_of_threads():
         values.append(minimize(bowl, PLANE, n_trials=14, seed=0).values.tolist())
     torch.set_num_threads(threads)
     assert values[0] == values[1]
+
+
+@pytest.fixture
+def on_apple(monkeypatch):
+    """As on a computer of Apple's: torch has a GPU, and it has no float64."""
+    own = torch.empty
+
+    def empty(*size, dtype=None, device=None, **settings):
+        if str(device) != "mps":
+            return own(*size, dtype=dtype, device=device, **settings)
+        if dtype == torch.float64:
+            raise TypeError(
+                "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64."
+            )
+        return own(*size, dtype=dtype, **settings)
+
+    monkeypatch.setattr(torch, "empty", empty)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("mps"))
+
+
+@pytest.mark.usefixtures("on_apple")
+def test_a_gpu_without_float64_is_not_taken_by_itself_and_refused_by_name():
+    assert as_device("auto") == torch.device("cpu")
+    assert minimize(bowl, PLANE, 3, device="auto", progress=False).study.observations.points.device.type == "cpu"
+    for name in ("mps", torch.device("mps")):
+        with pytest.raises(SettingError, match=r'float64, which .* but got "mps": Cannot convert .* Give "cpu"'):
+            minimize(bowl, PLANE, 3, device=name, progress=False)
+
+
+@pytest.mark.usefixtures("on_apple")
+def test_a_trainer_on_a_gpu_without_float64_is_refused_before_anything_is_evaluated():
+    trainer, seen = Trainer(accelerator="cpu", logger=False, enable_checkpointing=False), []
+    trainer.strategy._root_device = torch.device("mps")
+    with pytest.raises(SettingError, match="float64"):
+        Study(PLANE).optimize(seen.append, 3, trainer=trainer, progress=False)
+    assert seen == []
+
+
+def test_auto_is_cuda_or_the_cpu_where_torch_knows_no_accelerators(monkeypatch):
+    monkeypatch.delattr(torch, "accelerator")  # before 2.6
+    expected = "cuda" if torch.cuda.is_available() else "cpu"
+    assert as_device("auto").type == expected

@@ -21,6 +21,7 @@ from alone import alone
 from deepbore import ExecutorEvaluator, MedianPruner, ProcessEvaluator, Study, minimize
 from deepbore.errors import SettingError
 from plane import LINE
+from processes import ENV
 from trainers import quiet_trainer
 from workers import PLANE, SQUARES, events, levels, outcomes
 
@@ -148,10 +149,41 @@ def test_what_is_outstanding_when_the_trainer_ends_the_run_is_waited_for():
 
 
 def test_an_objective_that_cannot_be_sent_is_refused_before_the_run():
+    lock = threading.Lock()
     with pytest.raises(SettingError, match=r"can be pickled.*top level of a module"):
-        ProcessEvaluator(lambda params: 0.0)
+        ProcessEvaluator(lambda params: lock)
     with ProcessPoolExecutor(1) as pool, pytest.raises(SettingError, match="can be pickled"):
-        ExecutorEvaluator(lambda params: 0.0, pool)
+        ExecutorEvaluator(lambda params: lock, pool)
+
+
+@pytest.mark.slow
+def test_lambdas_and_closures_reach_worker_processes():
+    factor = 2.0
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        for evaluator in (
+            ProcessEvaluator(lambda params: factor * params["x"], workers=1),
+            ExecutorEvaluator(lambda params: factor * params["x"], pool),
+        ):
+            trials = Study(PLANE, seed=0).optimize(evaluator, 2, progress=False).study.trials
+            assert [trial.value for trial in trials] == [factor * trial.params["x"] for trial in trials]
+
+
+CONSOLE = """
+import deepbore
+class Scaled:
+    def __init__(self, by): self.by = by
+    def __call__(self, params): return helper(params) * self.by
+def helper(params): return params["x"]
+study = deepbore.minimize(Scaled(3.0), {"x": deepbore.Real(0, 1)}, 2, workers=2, progress=False).study
+print(all(trial.value == 3.0 * trial.params["x"] for trial in study.trials))
+"""
+
+
+@pytest.mark.slow
+def test_what_a_console_has_defined_reaches_worker_processes():
+    command = [sys.executable, "-c", CONSOLE]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=ENV, timeout=300)
+    assert done.stdout.strip() == "True", done.stderr
 
 
 def test_an_objective_that_a_worker_cannot_import_is_refused_before_the_run(monkeypatch):

@@ -2,6 +2,10 @@
 
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
+import time
 from functools import partial
 
 import pytest
@@ -11,6 +15,7 @@ import objectives
 from deepbore import MedianPruner, ProcessEvaluator, Study, minimize
 from deepbore.errors import SettingError
 from plane import LINE
+from processes import ENV
 from workers import PLANE
 
 pytestmark = pytest.mark.usefixtures("no_process_is_left")
@@ -87,3 +92,83 @@ def test_a_program_may_still_choose_its_start_method(before):
         assert multiprocessing.get_start_method(allow_none=True) == before
     finally:
         multiprocessing.set_start_method(had, force=True)
+
+
+AS_WINDOWS = """
+import os
+if hasattr(os, "setpgrp"):
+    del os.setpgrp, os.killpg
+"""
+SLOW = """
+import sys, time, deepbore
+
+def slow(params):
+    open(sys.argv[1] + "/began", "a").close()
+    time.sleep(3)
+    return params["x"]
+
+if __name__ == "__main__":
+    space, journal = {"x": deepbore.Real(0, 1)}, sys.argv[1] + "/run.jsonl"
+    deepbore.minimize(slow, space, 8, workers=2, progress=False, journal=journal)
+"""
+
+
+@pytest.mark.slow
+def test_running_trials_outlive_a_ctrl_c_that_reaches_their_workers(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(AS_WINDOWS)
+    (tmp_path / "slow.py").write_text(SLOW)
+    paths = os.pathsep.join([str(tmp_path), ENV["PYTHONPATH"]])
+    command = [sys.executable, str(tmp_path / "slow.py"), str(tmp_path)]
+    run = subprocess.Popen(command, env=ENV | {"PYTHONPATH": paths}, start_new_session=True, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "began").exists() and run.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1.0)
+    os.killpg(run.pid, signal.SIGINT)  # as a console does: to all processes in it
+    said = run.communicate(timeout=120)[1]
+    trials = Study.load(tmp_path / "run.jsonl").trials
+    assert trials, said
+    assert {trial.status.name for trial in trials} == {"COMPLETE"}, said
+
+
+def script(folder):
+    """How a script ended that is started from its folder."""
+    command = [sys.executable, "script.py"]
+    return subprocess.run(command, check=False, cwd=folder, env=ENV, capture_output=True, text=True, timeout=300)
+
+
+UNGUARDED = """
+import deepbore
+
+def f(params):
+    return params["x"]
+
+{before}deepbore.minimize(f, {{"x": deepbore.Real(0, 1)}}, 2, workers=2, progress=False)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", ["", "print(__name__)\n", "if True:\n    ", "for _ in range(1):\n    "])
+def test_a_script_without_a_guard_is_one_message_that_names_it(tmp_path, before):
+    (tmp_path / "script.py").write_text(UNGUARDED.format(before=before))
+    done = script(tmp_path)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("deepbore.errors.SettingError: worker processes import the script")
+    assert '`if __name__ == "__main__":`' in last
+    assert done.stderr.count("Traceback") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "guarded",
+    [
+        'if __name__ == "__main__":\n    ',
+        'if "__main__" == __name__:\n    ',
+        'main = __name__ == "__main__"\nmain and ',
+    ],
+)
+def test_a_script_with_a_guard_of_any_form_runs(tmp_path, guarded):
+    (tmp_path / "script.py").write_text(UNGUARDED.format(before=guarded))
+    done = script(tmp_path)
+    assert done.returncode == 0, done.stderr

@@ -12,8 +12,8 @@ from objectives import bowl
 from plane import DESIGN, LINE, PLANE, statuses
 
 
-@pytest.mark.parametrize("returned", [None, [1.0, "a"], "0.5", {"loss": 1.0}, [1.0, 2.0]])
-def test_a_wrong_type_ends_a_run_with_the_first_evaluation(tmp_path, returned):
+@pytest.mark.parametrize("returned", [{"loss": 1.0}, [1.0, 2.0]])
+def test_a_wrong_number_of_values_ends_a_run_with_the_first_evaluation(tmp_path, returned):
     path, calls = tmp_path / "run.jsonl", []
     with pytest.warns(RuntimeWarning), pytest.raises(ObjectiveError, match=r"ends with its first evaluation.*but "):
         minimize(lambda params: calls.append(1) or returned, PLANE, 50, journal=path)
@@ -21,14 +21,17 @@ def test_a_wrong_type_ends_a_run_with_the_first_evaluation(tmp_path, returned):
     assert statuses(Study.load(path)) == ["FAILED"]
 
 
-def test_a_wrong_type_later_is_a_failed_trial():
+@pytest.mark.parametrize("returned", [None, [1.0, "a"], "0.5", True])
+@pytest.mark.parametrize("before", [0, 1, 5])
+def test_what_is_no_value_ends_a_run_at_once_and_is_not_learned(tmp_path, returned, before):
     def forgets(params):
-        return bowl(params) if len(calls) == 1 else None
+        calls.append(params)
+        return bowl(params) if len(calls) <= before else returned
 
-    calls = [1]
-    with pytest.warns(RuntimeWarning, match="must return a number"):
-        result = minimize(forgets, PLANE, 3, n_initial=DESIGN, callbacks=[lambda study, trial: calls.append(1)])
-    assert statuses(result.study) == ["COMPLETE", "FAILED", "FAILED"]
+    calls = []
+    with pytest.raises(ObjectiveError, match=r"must return a number.*stays pending.*it may return float"):
+        minimize(forgets, PLANE, 50, n_initial=DESIGN, journal=tmp_path / "run.jsonl", progress=False)
+    assert statuses(Study.load(tmp_path / "run.jsonl")) == ["COMPLETE"] * before + ["PENDING"]
 
 
 @pytest.mark.filterwarnings("ignore:trial")

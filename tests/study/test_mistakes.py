@@ -137,7 +137,7 @@ RUNS = [  # each gets a journal that is not there, and must not be there afterwa
     ),
     (lambda journal: Study(LINE, gamma="0.3", journal=journal), "but got gamma='0.3'"),
     (lambda journal: minimize(lambda: 1, LINE, 5, journal=journal), "one argument, the dict of parameters"),
-    (lambda journal: maximize(lambda x, y: x, LINE, 5, journal=journal), "Take the parameters from it"),
+    (lambda journal: maximize(lambda x, y, /: x, LINE, 5, journal=journal), "Take the parameters from it"),
     (lambda journal: minimize(problems.Branin, LINE, 5, journal=journal), "Give an object of the class: Branin()"),
     (lambda journal: run(journal, callbacks=[lambda: None]), "callbacks must be functions of (study, trial)"),
     (lambda journal: run(journal, callbacks=[lambda trial: None]), "takes 1 positional argument|too many positional"),

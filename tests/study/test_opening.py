@@ -4,6 +4,7 @@ import copy
 import pickle
 import shutil
 import threading
+from contextlib import nullcontext
 
 import pytest
 
@@ -28,7 +29,8 @@ from deepbore import (
     Training,
     minimize,
 )
-from deepbore.errors import JournalError, SettingError
+from deepbore.data.journal import Journal
+from deepbore.errors import JournalError, JournalInUse, SettingError
 from deepbore.strategies import ModelStrategy, Turns
 from plane import LINE
 from workers import PLANE
@@ -205,3 +207,52 @@ def test_a_loaded_study_may_be_looked_at_whatever_its_classifier_holds(tmp_path)
         study.tell(trial, trial.params["x"] ** 2)
     study.close()
     assert Study.load(tmp_path / "run.jsonl", classifier=Locked()).fit().ready
+
+
+# --- notebooks --------------------------------------------------------------------------------------------------------
+
+
+CELL = """
+study = Study({"x": Real(0, 1)}, journal=path, if_exists="load", seed=0)
+study.optimize(lambda params: params["x"], 2, progress=False)
+"""
+
+
+def test_a_cell_that_is_run_again_goes_on(tmp_path):
+    names = {"Study": Study, "Real": Real, "path": tmp_path / "run.jsonl"}
+    for count in (2, 4, 6):
+        exec(CELL, names)
+        assert len(names["study"].trials) == count
+    first = names["study"]
+    exec(CELL, names)
+    with pytest.raises(JournalError, match="another study in this one"):
+        first.ask()
+    assert len(names["study"].trials) == 8
+
+
+def test_a_study_that_runs_keeps_its_journal(tmp_path):
+    def begins_another(study, trial):
+        with pytest.raises(JournalInUse):
+            Study({"x": Real(0, 1)}, journal=tmp_path / "run.jsonl", if_exists="load", seed=0)
+        seen.append(trial.id)
+
+    seen = []
+    with Study({"x": Real(0, 1)}, journal=tmp_path / "run.jsonl", seed=0) as study:
+        study.optimize(lambda params: params["x"], 2, callbacks=[begins_another], progress=False)
+    assert seen == [0, 1]
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError])
+def test_a_study_closes_its_journal_at_the_end_of_a_with_statement(tmp_path, error):
+    with (
+        pytest.raises(error) if error else nullcontext(),
+        Study({"x": Real(0, 1)}, journal=tmp_path / "run.jsonl") as study,
+    ):
+        study.ask_one()
+        if error:
+            raise error
+    other = Journal(tmp_path / "run.jsonl")
+    other.open()  # nobody has it
+    other.close()
+    with Study({"x": Real(0, 1)}) as study:  # without a journal, too
+        assert study.ask_one().id == 0

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from deepbore import Categorical, ExecutorEvaluator, ProcessEvaluator, Real, SearchSpace, Study, minimize
-from deepbore.errors import ObjectiveError, SettingError
+from deepbore import Categorical, ExecutorEvaluator, ProcessEvaluator, Real, SearchSpace, Study, maximize, minimize
+from deepbore.errors import ObjectiveError, SettingError, ValueTypeError
 
 pytestmark = pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.EvaluationWarning")
 
@@ -89,6 +89,101 @@ def test_a_mistake_in_the_program_ends_the_run_and_its_trial_stays_pending(objec
     assert seen == pending
     assert not again.pending
     again.close()
+
+
+def reads_another_name(params):
+    return params["learning_rate"]
+
+
+def reads_it_in_a_helper(params):
+    def loss(config):
+        return 2.0 * config["lrr"]
+
+    return loss(params)
+
+
+@pytest.mark.parametrize(
+    ("objective", "says"),
+    [(reads_another_name, "'learning_rate'"), (reads_it_in_a_helper, r"'lrr'\. Did you mean 'lr'\?")],
+)
+def test_a_name_that_the_space_never_has_ends_the_run_at_the_first_trial(objective, says):
+    study = Study(BRANCHES, seed=0)
+    with pytest.raises(ObjectiveError, match=f"reads what is no parameter: {says}"):
+        study.optimize(objective, 30)
+    assert len(study.trials) == len(study.pending) == 1
+
+
+def by_names(lr, optimizer, momentum=0.0):
+    return lr + momentum + len(optimizer)
+
+
+def by_names_and_trial(lr, *, optimizer, trial, momentum=0.0):
+    trial.report(lr, 1)
+    return lr + momentum + len(optimizer)
+
+
+def with_the_rest(lr, optimizer, **rest):
+    return lr + sum(rest.values()) + len(optimizer)
+
+
+@pytest.mark.parametrize("objective", [by_names, by_names_and_trial, with_the_rest])
+def test_parameters_may_be_taken_by_their_names(objective):
+    expected = minimize(lambda p: p["lr"] + p.get("momentum", 0.0) + len(p["optimizer"]), BRANCHES, 12, seed=1)
+    assert minimize(objective, BRANCHES, 12, seed=1).values.tolist() == expected.values.tolist()
+    with ThreadPoolExecutor(2) as pool:
+        assert len(minimize(ExecutorEvaluator(objective, pool), BRANCHES, 3, seed=1).values) == 3
+
+
+@pytest.mark.parametrize(
+    ("objective", "says"),
+    [
+        (lambda lr, units: lr, "needs units, which the space has not"),
+        (lambda lr, optimizer: lr, "takes no momentum"),
+        (lambda *, rate: rate, "needs rate"),
+    ],
+)
+def test_an_objective_by_other_names_is_refused_before_it_is_called(objective, says, tmp_path):
+    with pytest.raises(
+        SettingError, match=says + r".*has lr, optimizer, momentum\. Give lambda params: .*\(\*\*params\)"
+    ):
+        minimize(objective, BRANCHES, 12, journal=tmp_path / "run.jsonl")
+    assert not (tmp_path / "run.jsonl").exists()
+    with pytest.raises(SettingError, match=says):
+        Study(BRANCHES).optimize(objective, 12)
+
+
+def test_a_value_beside_a_failure_is_refused():
+    study = Study(BRANCHES, seed=0)
+    trial = study.ask_one()
+    for given in ({"value": 1.0}, {"value": [0.5]}, {"noise": 0.1}):
+        with pytest.raises(ValueTypeError, match="failed=True is all of an outcome, but came with"):
+            study.tell(trial, failed=True, **given)
+    assert study.pending == [trial]
+    study.tell(trial, float("nan"), failed=True)
+    assert study.observations.n_failed == 1
+
+
+DIRECTIONS = [
+    (minimize, {"direction": "maximize"}, TypeError, r"its direction in its name.*maximize\("),
+    (maximize, {"direction": "minimize"}, TypeError, r"its direction in its name.*minimize\("),
+    (minimize, {"directions": "maximize"}, SettingError, r"must be a list.*call maximize\("),
+    (minimize, {"directions": ["maximize"]}, SettingError, r"all its directions say 'maximize'\. Call maximize\("),
+    (maximize, {"directions": {"a": "minimize", "b": "minimize"}}, SettingError, r"say 'minimize'\. Call minimize\("),
+]
+
+
+@pytest.mark.parametrize(("door", "options", "error", "says"), DIRECTIONS)
+def test_a_direction_that_contradicts_the_door_is_refused(door, options, error, says):
+    seen = []
+    with pytest.raises(error, match=says):
+        door(seen.append, BRANCHES, 3, **options)
+    assert seen == []
+
+
+@pytest.mark.parametrize("door", [minimize, maximize])
+def test_objectives_may_have_different_directions(door):
+    both = door(lambda p: (p["lr"], -p["lr"]), BRANCHES, 3, directions=["minimize", "maximize"], progress=False)
+    assert both.study.observations.directions == ("minimize", "maximize")
 
 
 # regression: the trial failed, and the classifier learned to avoid its configuration

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from deepbore.errors import SpaceError
 from deepbore.space.parameters.scale import without_gradients
+from deepbore.validation import as_path
 
 FINGERPRINT = 32  # columns from which whole numbers, most of them 0, are taken as bits or counts
 SAME = 1e-9  # of standardised columns: a smaller difference is rounding
@@ -255,7 +256,7 @@ def descriptors_of(given: Any, names: Sequence[Any]) -> Descriptors:
             raise SpaceError(f"features must have a row for each of {len(names)} choices, but have {given.levels}.")
         return given
     if isinstance(given, (str, Path)):
-        given = _read(Path(given))
+        given = _read(as_path(given, "a table of features", SpaceError))
     if isinstance(given, Mapping) and set(given) == {"checksum"} and isinstance(given["checksum"], str):
         return UnknownFeatures(len(names), given["checksum"])
     return LevelFeatures(_checked(*_in_order(given, list(map(str, names))), list(map(str, names))))

@@ -16,6 +16,7 @@ from deepbore.space.condition import When
 from deepbore.space.parameters.base import UNSET, Parameter, Reading
 from deepbore.space.parameters.descriptors import Descriptors, UnknownFeatures, are_fingerprints
 from deepbore.space.parameters.scale import without_gradients
+from deepbore.validation import as_path
 
 SAMPLE = 10_000  # levels at even distances whose features tell scales, and are in the checksum
 MADE = 16  # of them where features are made by a function
@@ -265,7 +266,7 @@ class LibraryFeatures(Descriptors):
 def mapped(path: str | Path) -> np.ndarray:
     """The array in a .npy file, which stays on the disk. Raises SpaceError if it can't be read."""
     try:
-        found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+        found: np.ndarray = np.load(as_path(path, "a library", SpaceError), mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise SpaceError(f"features of a library can't be read from {str(path)!r}: {error}") from None
     return found
@@ -469,7 +470,7 @@ def names_of(given: Any, features: Any, size: int | None) -> Names:
         SpaceError: if there are none, and features are a function of names.
     """
     if isinstance(given, (str, Path)):
-        return FileNames(Path(given))
+        return FileNames(as_path(given, "the list of a library's names", SpaceError))
     if given is True and size is not None:
         return SeenNames(size)
     if given is not None:
