@@ -140,9 +140,9 @@ def content_of(path: Path, most: int) -> bytes:
         return file.read()
 
 
-def way_out(error: OSError, otherwise: str = "Name another file.") -> str:
+def way_out(error: OSError | ValueError, otherwise: str = "Name another file.") -> str:
     """What helps where the system refuses a file; another name helps nothing where too many files are open."""
-    if error.errno in (errno.EMFILE, errno.ENFILE):
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         return "Too many files are open: close some, or raise the limit, as by ulimit -n."
     return otherwise
 
