@@ -16,9 +16,9 @@ from deepbore import Budget, Categorical, Integer, MedianPruner, Real, SearchSpa
 from deepbore.data.outcome import Outcome
 from deepbore.data.running import running_path, running_reports
 from deepbore.data.trial import Status
-from deepbore.errors import JournalError, SettingError, TrialPruned
+from deepbore.errors import SettingError, StudyLed, TrialPruned
 from deepbore.evaluators.base import EvaluationWarning
-from deepbore.integrations.shared import Leader
+from deepbore.integrations.shared import Leader, StorageEvaluator
 from deepbore.worker.shared import BEAT, DONE, TRIAL, Worker, open_storage, work
 
 SPACE = SearchSpace({"x": Real(0, 1), "k": Integer(1, 64, log=True), "kind": Categorical(["a", "b"])})
@@ -224,8 +224,10 @@ def test_one_process_leads(url, tmp_path):
     with workers(url, n=1):
         first = leader(url, tmp_path)
         first.run(2)
-    with pytest.raises(JournalError, match="writes the journal"):
-        leader(url, tmp_path)
+    held = StorageEvaluator(url, "shared", first.study, heartbeat=0.2)
+    with pytest.raises(StudyLed, match="is led by"):  # though this process may open the journal again
+        leader(url, tmp_path).run(3)
+    held.close()
 
 
 def test_workers_behind_optunas_proxy(url, tmp_path):
