@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from deepbore.cli.run_directory import Run, ago, runs_in
 from deepbore.data.journal import refuse_link, replace_file
+from deepbore.data.times import LATEST
 from deepbore.data.trial import Status, Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.text import visible
@@ -271,7 +272,7 @@ def write_report(run: Run, target: Path, *, quick: bool = False, every: float | 
         quick: whether the classifier is left out.
         every: seconds after which the page reloads itself; None for never.
     """
-    last = datetime.fromtimestamp(run.last_event).astimezone()
+    last = datetime.fromtimestamp(min(run.last_event, LATEST)).astimezone()  # clocks may be anywhere
     facts = {"state": run.state, "last event": f"{last:%Y-%m-%d %H:%M:%S}"}
     times = _times(run)
 
