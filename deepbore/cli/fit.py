@@ -16,6 +16,7 @@ from deepbore.cli import fit_help
 from deepbore.cli.config import RunCLI, as_model, explained
 from deepbore.cli.inspect import summary
 from deepbore.cli.run_directory import CONFIG, Run
+from deepbore.cli.slips import as_nested
 from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
 from deepbore.data.lines import JOURNAL
 from deepbore.data.observations import Observations
@@ -46,7 +47,7 @@ def run_fit(args: Sequence[str], connect: Callable[[Study, int | None], Evaluato
     Raises:
         KeyboardInterrupt: after a run that Ctrl-C has ended, and its summary.
     """
-    args, resumed = _resumed(args)
+    args, resumed = _resumed(as_nested(args))
     make_working_directory_importable()  # for classes of the user's own
     cli = _parsed(args)
     check_takes_trial(cli.problem, cli.loop.budget, cli.loop.pruner)
