@@ -26,12 +26,24 @@ __version__ = "0.3.0"
 FORMER = {"Ambitious": "deepbore.candidates", "Suggester": "deepbore.study"}  # old name -> module that maps it
 
 # every name is imported when it is first used, so that `import deepbore` stays light; __init__.pyi lists them
-_import, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_import, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+
+# what a program needs, and the models that the package is for; other parts stand in their rooms, and here until 2.0
+# fmt: off
+__all__ = [  # noqa: RUF022
+    "minimize", "maximize", "Study", "Result", "Trial", "Outcome", "plots", "problems",
+    "SearchSpace", "Real", "Integer", "Ordinal", "Categorical", "Library", "Normal", "Budget",
+    "Pruner", "MedianPruner", "PatientPruner", "SuccessiveHalvingPruner", "TrialPruned",
+    "NoImprovement", "TargetReached", "ExpectedImprovementBelow", "ProcessEvaluator", "ExecutorEvaluator",
+    "KernelPLS", "MLPClassifier", "DeepEnsemble", "MCDropout", "LaplaceGGN", "DeepPLS", "RandomForest", "XGBoost",
+    "Training", "Classifier", "Labelling", "Acquisition", "Candidates", "Strategy",
+]
+# fmt: on
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
+    if name in _names:
         return _import(name)
     if name in FORMER:
         return getattr(import_module(FORMER[name]), name)  # which warns
-    raise no_attribute("module 'deepbore'", name, __all__)
+    raise no_attribute("module 'deepbore'", name, _names)

@@ -2,6 +2,7 @@
 
 from . import errors as errors, plots as plots, problems as problems, testing as testing
 from .acquisition import (
+    Acquisition as Acquisition,
     ClassProbability as ClassProbability,
     ExpectedProbability as ExpectedProbability,
     LogExpectedImprovement as LogExpectedImprovement,
@@ -13,6 +14,7 @@ from .acquisition import (
 from .candidates import (
     BelieverBatch as BelieverBatch,
     BoTorchBatch as BoTorchBatch,
+    Candidates as Candidates,
     DifferentialEvolution as DifferentialEvolution,
     EpsilonGreedy as EpsilonGreedy,
     GreedyBatch as GreedyBatch,
@@ -28,6 +30,7 @@ from .candidates import (
 from .classifiers import (
     AtBudgets as AtBudgets,
     Calibrated as Calibrated,
+    Classifier as Classifier,
     DeepEnsemble as DeepEnsemble,
     DeepPLS as DeepPLS,
     FourierLogistic as FourierLogistic,
@@ -64,6 +67,7 @@ from .labels import (
     DecayingGamma as DecayingGamma,
     EmphasiseChanges as EmphasiseChanges,
     ImprovementLabels as ImprovementLabels,
+    Labelling as Labelling,
     PreferenceLabels as PreferenceLabels,
     RankGradedLabels as RankGradedLabels,
     RungLabels as RungLabels,
@@ -86,6 +90,9 @@ from .space import (
     Ordinal as Ordinal,
     Real as Real,
     SearchSpace as SearchSpace,
+)
+from .strategies import (
+    Strategy as Strategy,
 )
 from .study import (
     DistributedStudy as DistributedStudy,

@@ -82,5 +82,9 @@ class JournalInUse(JournalError):
     """Another process writes the journal."""
 
 
+class StudyLed(DeepBoreError, RuntimeError):
+    """Another process leads the study of a storage."""
+
+
 class MissingPackage(DeepBoreError, ImportError):
     """An optional package is needed for what was asked."""

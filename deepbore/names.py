@@ -53,6 +53,8 @@ ARGUMENTS = {  # of functions and classes
     "algo": "strategy=",
     "configspace": "deepbore.integrations.configspace.from_configspace",
     "walltime_limit": "timeout=",
+    "max_cost": "cost_limit=",
+    "resource_limit": "cost_limit=",
     "n_workers": "workers=",
     "maximize": 'direction="maximize"',
     "minimize": 'direction="minimize"',

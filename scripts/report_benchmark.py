@@ -2,8 +2,8 @@
 """Compares methods by the runs that scripts/benchmark.py has written.
 
 python scripts/report_benchmark.py            # docs/results/benchmark/*.jsonl -> docs/results.md, docs/results/*.md,
-                                              # README, pictures
-python scripts/report_benchmark.py --check    # exits 1 if a page or the README would change
+                                              # docs/compared.md, pictures
+python scripts/report_benchmark.py --check    # exits 1 if a page would change
 python scripts/report_benchmark.py --rows FILE_OR_FOLDER... --reference deepbore    # variants of one method:
                                               # Markdown to stdout, each against the reference
 """
@@ -45,13 +45,13 @@ def main() -> int:
     if given.rows:
         print(ablation.page(compared, given.reference))
         return 0
-    readme, planned = given.root / "README.md", pictures.plan(compared)
+    summary, planned = given.root / "docs" / "compared.md", pictures.plan(compared)
     texts = {
         **{
             given.root / "docs" / name: text
             for name, text in pages.documents(compared, given.reference, planned, register).items()
         },
-        readme: pages.with_table(readme.read_text(), pages.readme(compared, given.reference)),
+        summary: pages.with_table(summary.read_text(), pages.summary(compared, given.reference)),
     }
     if tried:
         scales = regrets.scales({run.key: run for run in [*committed, *tried]}.values(), facts)

@@ -168,22 +168,22 @@ class EveryMember(MCSampler):
         return samples
 
 
-class PriorWeighted(AcquisitionFunction):
-    """A joint acquisition of BoTorch, times what is believed of the best point: X (b x q x d) -> b.
+class Favouring(AcquisitionFunction):
+    """A joint acquisition of BoTorch, times what favours some points, as prior belief does: X (b x q x d) -> b.
 
-    The sum of the acquisition's logarithm and the mean over the q points of the belief's. BoTorch's acquisitions with
-    "log" in their names are logarithms already; an upper confidence bound of scores becomes one by the link, as in
-    `Acquisition.log_density`; any other counts as one.
+    The sum of the acquisition's logarithm and the mean over the q points of that of these factors. BoTorch's
+    acquisitions with "log" in their names are logarithms already; an upper confidence bound of scores becomes one by
+    the link, as in `Acquisition.log_density`; any other counts as one.
 
     Args:
         acquisition: the joint acquisition.
-        log_prior: points (n x d) -> log of the belief, with its exponent (n).
+        log_favour: points (n x d) -> log of the factors (n).
         link: of the classifier's scores.
     """
 
-    def __init__(self, acquisition: AcquisitionFunction, log_prior: Callable[[Tensor], Tensor], link: Link):
+    def __init__(self, acquisition: AcquisitionFunction, log_favour: Callable[[Tensor], Tensor], link: Link):
         super().__init__(model=acquisition.model)
-        self.acquisition, self.log_prior, self.link = acquisition, log_prior, link
+        self.acquisition, self.log_favour, self.link = acquisition, log_favour, link
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # BoTorch's names
         """Points that are being evaluated (k x d)."""
@@ -195,8 +195,8 @@ class PriorWeighted(AcquisitionFunction):
         if isinstance(self.acquisition, qUpperConfidenceBound):
             value = self.link.log_probability(value)
         q, d = X.shape[-2:]
-        believed = self.log_prior(X.reshape(-1, d)).view(*X.shape[:-2], q).mean(-1)
-        return value + believed.to(value)
+        favour = self.log_favour(X.reshape(-1, d)).view(*X.shape[:-2], q).mean(-1)
+        return value + favour.to(value)
 
 
 def joint_acquisition(

@@ -15,6 +15,7 @@ from torch import Tensor
 from deepbore.acquisition import Acquisition
 from deepbore.candidates.selection import first_new_rows, require_room, select_new
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.expense import Expense
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.posterior import UNCERTAIN
 from deepbore.component import Component
@@ -60,6 +61,7 @@ class Search:
         axes: the axes of a local search, scaled by their length: d x d, one column an axis.
         chosen: points (k x d) already selected for the same batch; None for none.
         prior_weight: the exponent of what is believed of the best point, by which the acquisition is multiplied, >= 0.
+        expense: what evaluations are expected to cost, by which the acquisition is divided; None for no matter.
     """
 
     acquisition: Acquisition
@@ -74,6 +76,7 @@ class Search:
     axes: Tensor | None = None
     chosen: Tensor | None = None
     prior_weight: float = 0.0
+    expense: Expense | None = None
 
     if not TYPE_CHECKING:
 
@@ -183,18 +186,18 @@ class Search:
     def gradient(self, points: Tensor) -> Tensor:
         """Points (n x d) -> gradients of `value` (n x d)."""
         formula = self.acquisition.formula(self.incumbent) if self.feasibility is None else None
-        if formula is None or (self.prior_weight and not self.acquisition.is_logarithm):
+        if formula is None or (self.is_favouring and not self.acquisition.is_logarithm):
             return torch_gradient(self.value, points)
         found = self.classifier.gradient(points, formula)
-        if found is None or not self.prior_weight:
+        if found is None or not self.is_favouring:
             return torch_gradient(self.value, points) if found is None else found
-        return found + torch_gradient(self.log_prior, points)
+        return found + torch_gradient(self.log_favour, points)
 
     def log_density(self, points: Tensor) -> Tensor:
         """Points (n x d) -> the acquisition as a log density (n), with gradients as in `value`.
 
         Under black-box constraints log P(feasible) is added; with no feasible trial yet, only log P(feasible) is used.
-        What is believed of the best point is added with `prior_weight`.
+        What speaks for a point whatever is known of it, `log_favour`, is added, too.
         """
         points = points.to(self.device)
         if not self.is_weighted:
@@ -207,7 +210,12 @@ class Search:
     @property
     def is_weighted(self) -> bool:
         """Whether the acquisition is multiplied by factors."""
-        return self.feasibility is not None or bool(self.prior_weight)
+        return self.feasibility is not None or self.is_favouring
+
+    @property
+    def is_favouring(self) -> bool:
+        """Whether some points are preferred to others of equal gain: those believed to be good, or the cheap ones."""
+        return bool(self.prior_weight) or self.expense is not None
 
     def log_factors(self, points: Tensor) -> Tensor:
         """Points (n x d) -> log of all factors of the acquisition (n), with gradients; 0 without any."""
@@ -215,7 +223,12 @@ class Search:
         total = configurations.new_zeros(len(points))
         if self.feasibility is not None:
             total = total + self.feasibility.log_probability(configurations)
-        return total + self.log_prior(points)
+        return total + self.log_favour(points) if self.is_favouring else total
+
+    def log_favour(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> log of the factors by prior belief and by expected cost (n), with gradients."""
+        believed = self.log_prior(points)
+        return believed if self.expense is None else believed + self.expense.log_factor(self.to_configurations(points))
 
     def log_prior(self, points: Tensor) -> Tensor:
         """Points (n x d) -> log of the factor that says what is believed of the best point (n), with gradients.

@@ -157,8 +157,8 @@ class ThompsonBatch(Candidates):
         taken = torch.zeros(len(pool), dtype=torch.bool, device=pool.device)
         rows = []
         draws, violations = self._draws(search, pool, count)
-        if search.prior_weight:
-            draws = search.classifier.posterior(pool[:1]).link.log_probability(draws) + search.log_prior(pool)
+        if search.is_favouring:
+            draws = search.classifier.posterior(pool[:1]).link.log_probability(draws) + search.log_favour(pool)
         for scores, violation in zip(draws, violations, strict=True):
             out = taken | ~_least_violating(violation, taken)
             rows.append(scores.masked_fill(out, -math.inf).argmax(keepdim=True))

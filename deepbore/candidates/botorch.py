@@ -126,12 +126,12 @@ class BoTorchBatch(Candidates):
         return torch.cat([chosen, search.best_first(pool)[0]])
 
     def _weighted(self, search: Search, acquisition: "AcquisitionFunction") -> "AcquisitionFunction":
-        """The joint acquisition with what is believed of the best point, if that is anything."""
-        if not search.prior_weight:
+        """The joint acquisition with what favours some points, if anything does."""
+        if not search.is_favouring:
             return acquisition
-        from deepbore.acquisition.botorch import PriorWeighted
+        from deepbore.acquisition.botorch import Favouring
 
-        return PriorWeighted(acquisition, search.log_prior, search.classifier.link)
+        return Favouring(acquisition, search.log_favour, search.classifier.link)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 

@@ -236,6 +236,7 @@ class RelaxedSearch(Candidates):
             search.feasibility,
             chosen=search.chosen,
             prior_weight=search.prior_weight,
+            expense=search.expense,
             relaxation=relaxation,
         )
         return relaxation.points(self.base.ranked(box, q))

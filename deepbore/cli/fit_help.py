@@ -21,6 +21,7 @@ HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration is an
   --loop.batch_size Q      trials proposed in one iteration (default 1)
   --loop.seed N            of everything random in the run (default 0)
   --loop.timeout S         seconds, the initial design included, after which no further trial begins (default: no limit)
+  --loop.cost_limit C      what all evaluations may cost together: seconds, or what outcomes say (default: no limit)
   --loop.max_failures N    the run ends with an error if the first N evaluations have all failed (default 20)
   --loop.budget SETTINGS   cheap fidelities: '{unit: epochs, low: 1, high: 81, factor: 3}'; the problem takes the trial
   --loop.pruner CLASS      ends trials early by what they report: MedianPruner, SuccessiveHalvingPruner, ...

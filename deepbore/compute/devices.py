@@ -1,5 +1,6 @@
 """The device that a run computes on, its random numbers, and the number of threads."""
 
+import hashlib
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -69,6 +70,23 @@ def generator_on(device: torch.device, generator: torch.Generator) -> torch.Gene
         return generator
     seed = torch.randint(2**62, (), generator=generator, device=generator.device)
     return torch.Generator(device).manual_seed(int(seed))
+
+
+def stream_seed(seed: int) -> int:
+    """A seed for torch's generators and Sobol sequences, of which these use 32 bits: all bits of the given one count.
+
+    Seeds from 0 to 2**32 - 1 stay as they are; others are mixed by BLAKE2b (RFC 7693).
+
+    Args:
+        seed: any whole number.
+
+    Example:
+        >>> stream_seed(5), stream_seed(5 + 2**32) == stream_seed(5)
+        (5, False)
+    """
+    if 0 <= seed < 2**32:
+        return seed
+    return int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=4).digest(), "big")
 
 
 @contextmanager

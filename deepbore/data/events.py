@@ -151,6 +151,7 @@ class Told:
         rest = {
             "budget": outcome.budget,
             "noise": outcome.noise,
+            "cost": outcome.cost,
             "reason": outcome.reason,
             "attributes": outcome.attributes,
             "reports": report_columns(outcome.reports) if outcome.reports else None,
@@ -195,7 +196,7 @@ def outcome_of(line: Line) -> Outcome:
     status = Status.FAILED if has_failed else Status.PRUNED if is_pruned else Status.COMPLETE
     values = line["values"] if "values" in line else line.get("value", ())
     parts: dict[str, Any] = {
-        name: line[name] for name in ("constraints", "budget", "noise", "reason", "attributes") if name in line
+        name: line[name] for name in ("constraints", "budget", "noise", "cost", "reason", "attributes") if name in line
     }
     if "reports" in line:
         parts["reports"] = reports_of(line["reports"])

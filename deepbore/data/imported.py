@@ -490,7 +490,7 @@ def as_frame(table: Columns, objectives: Sequence[str] = ()) -> "pd.DataFrame":
     """One row a trial, with id, parameters, value and status.
 
     Values have the names of the objectives; several without names are called value_0, value_1, ... Where some trial has
-    them, there are also constraint_0, ..., budget, task, noise, reason, former_value (that of a trial that was
+    them, there are also constraint_0, ..., budget, task, noise, cost, reason, former_value (that of a trial that was
     corrected or withdrawn since; of several values former_value_0, ...), reports (a dict: step -> value), began and
     ended (UTC), seconds, and a column attribute_NAME for each attribute. Where a parameter has such a name, or an
     objective, ours ends in an underscore.
@@ -530,7 +530,7 @@ def _rest(trial: Trial) -> dict[str, Any]:
     told = trial.former[0].values if trial.former and trial.former[0].values else ()
     former = {"former_value" if len(told) == 1 else f"former_value_{j}": each for j, each in enumerate(told)}
     began, ended = (None if at is None else datetime.fromtimestamp(at, UTC) for at in (trial.began, trial.ended))
-    optional = {name: getattr(trial, name) for name in ("budget", "task", "noise", "reason")}
+    optional = {name: getattr(trial, name) for name in ("budget", "task", "noise", "cost", "reason")}
     optional |= {"reports": dict(trial.reports) or None, "began": began, "ended": ended, "seconds": trial.duration}
     known = {name: each for name, each in optional.items() if each is not None}
     return {**constraints, **known, **former, **attributes}

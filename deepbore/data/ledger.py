@@ -210,6 +210,7 @@ class Notes:
         attributes: row -> further data of its outcome, by name.
         reasons: row -> the reason of its failure, or why it was withdrawn.
         former: row -> its outcomes that no longer count: those before each correction, and the one that was withdrawn.
+        costs: row -> what its evaluation has cost, where that is known, withdrawn since or not.
         times: row -> when its evaluation began and ended, in seconds since 1970, where that is known.
     """
 
@@ -217,6 +218,7 @@ class Notes:
     attributes: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
     former: dict[int, tuple[Outcome, ...]] = field(default_factory=dict)
+    costs: dict[int, float] = field(default_factory=dict)
     times: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def take(self, rows: Array) -> "Notes":
@@ -455,6 +457,7 @@ class Ledger:
         params, identity, code, values, constraints, budget, task, noise = columns
         notes, status = self.notes, Status(code)
         told = tuple(values) if status is Status.COMPLETE else None
+        began, ended = notes.times.get(row, (None, None))
         trial = Trial(
             row,
             params,
@@ -472,7 +475,9 @@ class Ledger:
             (),
             self.reports.of(row),
             None,
-            *notes.times.get(row, ()),
+            began,
+            ended,
+            notes.costs.get(row),
         )
         return with_former(trial, notes.former[row]) if row in notes.former else trial
 
@@ -581,6 +586,8 @@ class Ledger:
                 notes.attributes[row] = attributes
             if outcome.reason:
                 notes.reasons[row] = outcome.reason
+            if outcome.cost is not None:
+                notes.costs[row] = outcome.cost
             if outcome.reports:
                 self.reports.replace(row, outcome.reports)
             self.reports.live.discard(row)
@@ -610,6 +617,8 @@ class Ledger:
             self.status[row] = outcome.status
             notes.former[row] = former
             notes.note_reason(row, outcome.reason)
+            if outcome.cost is not None:
+                notes.costs[row] = outcome.cost
             if outcome.budget is not None:
                 self.budgets[row] = outcome.budget
             if outcome.reports:

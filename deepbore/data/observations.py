@@ -115,6 +115,7 @@ class Observations:
         sorted_values: first values to minimise of this run's complete trials, ascending.
         own_rows: numbers of the trials of this run, without withdrawn ones.
         revision: how often values that were told before have changed.
+        costs: what trials have cost, by row, where that is known.
         reports: what the trials have reported, by row (`deepbore.data.reports.Reports`).
 
     Raises:
@@ -152,6 +153,7 @@ class Observations:
     has_repeats = _From[bool]("columns")
     n_left = _From[float]("columns")
     resumed = _From[Mapping[int, int]]("ledger.notes")
+    costs = _From[Mapping[int, float]]("ledger.notes")
     to_user = _From[Callable[..., Any]]("columns")
     unseen = _From[Callable[[Tensor], list[bool]]]("columns")
     trials = _From[Callable[..., list[Trial]]]("columns")

@@ -18,6 +18,7 @@ __all__ = [
     "WrongReturn",
     "as_attributes",
     "as_budget",
+    "as_cost",
     "as_noise",
     "as_number",
     "as_outcome",
@@ -64,10 +65,12 @@ class Outcome:
             it were measured again. Of one objective only. None if unknown.
         reports: values while it ran, by step: the learning curve. Of one objective only. What the trial has reported
             by itself (`Trial.report`) need not be given.
+        cost: what the evaluation has cost, whether it has a value or not, >= 0 and finite: seconds, or any other unit
+            that is the same for all trials. None if unknown.
 
     Raises:
-        ValueTypeError: for values, constraints, a budget, a noise or reports that are no such numbers, or attributes
-            that JSON can't carry.
+        ValueTypeError: for values, constraints, a budget, a noise, a cost or reports that are no such numbers, or
+            attributes that JSON can't carry.
 
     Example:
         >>> Outcome(0.25, constraints=[-1.0, 0.5]).is_feasible
@@ -85,6 +88,7 @@ class Outcome:
     noise: float | None = None
     reports: Mapping[float, float] = field(default_factory=dict, repr=False)
     names: tuple[str, ...] = field(default=(), repr=False)  # of the values, where they came by name
+    cost: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.values, Mapping):
@@ -94,6 +98,7 @@ class Outcome:
         object.__setattr__(self, "constraints", _numbers(self.constraints, "a constraint"))
         object.__setattr__(self, "budget", None if self.budget is None else as_budget(self.budget))
         object.__setattr__(self, "noise", None if self.noise is None else as_noise(self.noise))
+        object.__setattr__(self, "cost", None if self.cost is None else as_cost(self.cost))
         if self.reports:
             object.__setattr__(self, "reports", as_reports(self.reports))
         if self.status not in (Status.COMPLETE, Status.FAILED, Status.PRUNED):
@@ -241,6 +246,18 @@ def as_noise(value: Any) -> float:
     return noise
 
 
+def as_cost(value: Any) -> float:
+    """A cost as a float.
+
+    Raises:
+        ValueTypeError: for anything but a finite number >= 0.
+    """
+    cost = as_number(value, "a cost")
+    if not (math.isfinite(cost) and cost >= 0):
+        raise ValueTypeError(f"a cost must be finite and >= 0, but got {cost}. Leave it out if it is unknown.")
+    return cost
+
+
 def _numbers(values: SupportsFloat | Sequence[SupportsFloat], what: str) -> tuple[float, ...]:
     if isinstance(values, (list, tuple)) or getattr(values, "ndim", 0) == 1:
         return tuple(as_number(value, what) for value in values)  # type: ignore[union-attr]  # it is a sequence
@@ -359,7 +376,7 @@ def with_own_budget(budget: Budget | None, row: int, own: float, outcome: Outcom
     if not math.isclose(outcome.budget, own, rel_tol=ROUNDING):
         raise ValueTypeError(
             f"trial {row} has a budget of {own:g} {budget.unit}, but its outcome is of {outcome.budget:g}. "
-            "Leave the outcome's budget out; other costs can be attributes."
+            "Leave the outcome's budget out; what it has cost besides is given by cost=."
         )
     return replace(outcome, budget=own)
 

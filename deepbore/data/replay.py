@@ -12,6 +12,7 @@ from deepbore.data.journal import events_in, scan_journal
 from deepbore.data.ledger import KeptNatives, Ledger
 from deepbore.data.lines import Line
 from deepbore.data.log import Log
+from deepbore.data.outcome import as_cost
 from deepbore.data.running import running_reports
 from deepbore.data.times import times_of, times_path
 from deepbore.data.trial import checked_directions, checked_names
@@ -62,6 +63,8 @@ class Reading:
         self.ledger = Ledger(directions, budget_of(header), by_preference, KeptNatives(self._declared.optional))
         self.ledger.header = header
         checked_names(header.get("objectives", ()), directions)
+        if "cost_limit" in header:
+            as_cost(header["cost_limit"])
 
     def take(self, line: Line) -> None:
         """Takes in the next line."""

@@ -227,6 +227,7 @@ class Trial:
         reporter: what it reports to; None for a record of a trial that does not run.
         began: when its evaluation began, in seconds since 1970; None where that was not kept.
         ended: when it ended.
+        cost: what it has cost, in seconds or the unit that was told; None where that is unknown.
     """
 
     id: int
@@ -247,6 +248,7 @@ class Trial:
     reporter: Reporter | None = field(default=None, repr=False, compare=False)
     began: float | None = field(default=None, repr=False, compare=False)
     ended: float | None = field(default=None, repr=False, compare=False)
+    cost: float | None = field(default=None, repr=False)
 
     @property
     def duration(self) -> float | None:

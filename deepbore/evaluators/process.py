@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
-from multiprocessing import get_context
+from multiprocessing import (
+    current_process,
+    get_all_start_methods,
+    get_context,
+    get_start_method,
+    set_start_method,
+)
 from time import monotonic, sleep
 from uuid import uuid4
 
@@ -68,6 +74,7 @@ class ProcessEvaluator(ParallelEvaluator):
         lost_retries: int = LOST_RETRIES,
     ):
         check_objective(objective)
+        _check_may_have_children()
         super().__init__(workers, timeout, retries, lost_retries)
         self.devices = _device_names(devices)
         self.objective, self._pickled = objective, pickled(objective)
@@ -82,6 +89,7 @@ class ProcessEvaluator(ParallelEvaluator):
         """
         if self._processes:
             return
+        _check_may_have_children()  # it may be open in another process than that where it was made
         worker.leave_if_unguarded()
         if main_is_unguarded():
             raise _unguarded()
@@ -157,7 +165,11 @@ class _Process:
         spawn = get_context("spawn")
         self.executor = ProcessPoolExecutor(1, spawn, initializer=worker.begin)
         self._mark = uuid4().hex
-        with _inherited({**environment, worker.MARK: self._mark}), worker.no_ctrl_c_inherited():
+        with (
+            _inherited({**environment, worker.MARK: self._mark}),
+            _start_method_left_open(),
+            worker.no_ctrl_c_inherited(),
+        ):
             self.ready: Future[None] = self.executor.submit(worker.load, pickled)
         (self._process,) = self.executor._processes.values()  # Python 3.14 can kill it, older ones need this
 
@@ -205,6 +217,29 @@ def _inherited(environment: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _start_method_left_open() -> Iterator[None]:
+    """A context after which the program may still say how its own processes are started.
+
+    To start one by an explicit context is enough for multiprocessing to take its default for good.
+    """
+    before = get_start_method(allow_none=True)
+    try:
+        yield
+    finally:
+        if before is None and get_start_method(allow_none=True) == get_all_start_methods()[0]:
+            set_start_method(None, force=True)
+
+
+def _check_may_have_children() -> None:
+    """Raises SettingError in a process of which multiprocessing allows no children."""
+    if current_process().daemon:
+        raise SettingError(
+            "worker processes can't be started from a daemonic process, as those of multiprocessing.Pool are, but this "
+            "is one. Give workers=1, or start it by concurrent.futures.ProcessPoolExecutor, or with daemon=False."
+        )
 
 
 def _device_names(devices: Sequence[int | str] | None) -> list[str]:

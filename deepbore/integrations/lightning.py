@@ -1,10 +1,13 @@
 """`PruningCallback`: a Lightning Trainer reports to a trial, and ends where the study's pruner ends it."""
 
+import difflib
+import logging
 import sys
 from typing import TYPE_CHECKING
 
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError, TrialPruned
+from deepbore.integrations.measuring import Measured, epochs_done
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback, LightningModule, Trainer
@@ -13,18 +16,24 @@ elif "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modul
 else:
     from lightning.pytorch import Callback, LightningModule, Trainer
 
+log = logging.getLogger(__name__)
+_missed: set[str] = set()  # metrics that were said to be missing
+
 
 class PruningCallback(Callback):
     """A callback that reports a metric to a trial after each validation, and ends the training where it is pruned.
 
-    Without validation it reports at the end of each training epoch. The step is the number of epochs so far, so that a
-    trial that continues from a checkpoint goes on with its curve. A pruned training ends like one that `EarlyStopping`
-    ends, with its checkpoints and logs complete; then `fit` raises `TrialPruned`, which the objective passes on. Under
-    DDP the first rank reports and decides, and all ranks end together.
+    A metric of the training is reported at the end of each epoch. Where nothing was measured, as in an epoch without a
+    validation, nothing is reported. The step is the number of epochs so far, with the part of the running one where it
+    is validated several times, so that trials with other batches or other intervals are compared at the same progress,
+    and a trial that continues from a checkpoint goes on with its curve. A pruned training ends like one that
+    `EarlyStopping` ends, with its checkpoints and logs complete; then `fit` raises `TrialPruned`, which the objective
+    passes on. Under DDP the first rank reports and decides, and all ranks end together.
 
     Args:
         trial: that the objective was given, or that `study.ask` gave.
-        monitor: name of the metric, as in `trainer.callback_metrics`. Where it was not logged, nothing is reported.
+        monitor: name of the metric, as in `trainer.callback_metrics`. One that is not there after an epoch and a
+            validation is said once, with what there is.
 
     Attributes:
         pruned: whether the training was ended.
@@ -48,34 +57,63 @@ class PruningCallback(Callback):
             raise SettingError(f"monitor must name a metric, as val_loss, but got {monitor!r:.100}.")
         self.trial, self.monitor = trial, monitor
         self.pruned = False
+        self._in_epoch, self._in_validation = Measured(monitor), Measured(monitor)
+        self._has_reported = False  # at a validation of this epoch
+        self._has_validated = False  # in this training
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Forgets an earlier training."""
         self._has_validated = False
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Forgets the validations of the epoch before."""
-        self._has_validated = False
+        self._has_reported = False
+        self._in_epoch.mark(trainer)
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Looks at the metric, to know whether this validation measures it."""
+        self._in_validation.mark(trainer)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Reports the metric of a validation."""
         if not trainer.sanity_checking and trainer.state.fn == "fit":
+            value = self._in_validation.since(trainer)
             self._has_validated = True
-            self._report(trainer, trainer.current_epoch + 1)
+            self._has_reported = self._has_reported or value is not None
+            self._report(trainer, value, epochs_done(trainer))
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Reports the metric of an epoch without a validation."""
-        if not self._has_validated:
-            self._report(trainer, trainer.current_epoch + 1)
+        """Reports the metric of an epoch's training."""
+        self._report(trainer, None if self._has_reported else self._in_epoch.since(trainer), trainer.current_epoch + 1)
+        if self._has_validated or not trainer.enable_validation:
+            self._say_if_missing(trainer)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Raises TrialPruned after a training that was ended."""
         if stage == "fit" and self.pruned:
             raise TrialPruned(f"{self.monitor} after {trainer.current_epoch} epochs")
 
-    def _report(self, trainer: Trainer, step: float) -> None:
-        """Reports on the first rank, and ends the training on all of them."""
-        value = trainer.callback_metrics.get(self.monitor)
+    def _say_if_missing(self, trainer: Trainer) -> None:
+        """Says once that nothing is pruned, as the metric is not there."""
+        there = list(trainer.callback_metrics)
+        if self.monitor in there or self.monitor in _missed or not trainer.is_global_zero:
+            return
+        _missed.add(self.monitor)
+        near = difflib.get_close_matches(self.monitor, there, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        log.warning(
+            "PruningCallback(monitor=%r): nothing is reported, and no trial is pruned, as the training has logged no "
+            "such metric, but %s.%s",
+            self.monitor,
+            ", ".join(there) or "none",
+            hint,
+        )
+
+    def _report(self, trainer: Trainer, value: float | None, step: float) -> None:
+        """Reports what was measured on the first rank, and ends the training on all of them."""
         decision = False
         if trainer.is_global_zero and value is not None:
-            self.trial.report(float(value), step)
+            self.trial.report(value, step)
             decision = self.trial.should_prune()
         if agreed(trainer, decision):
             self.pruned = trainer.should_stop = True

@@ -1,15 +1,16 @@
 """`KeepTrial`: the callback that reports the metric of a LightningCLI program to `LightningCLIProblem`.
 
-It is named on the command line, so the program needs no code for deepbore. It imports no other module of deepbore, but
-where a study may end the trial early.
+It is named on the command line, so the program needs no code for deepbore. It imports hardly any other module of it,
+but where a study may end the trial early.
 """
 
 import json
-import math
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from deepbore.integrations.measuring import Measured, epochs_done
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback, LightningModule, Trainer
@@ -26,9 +27,10 @@ class KeepTrial(Callback):
     """A callback that writes the configuration of a training run and the values of one metric into a folder.
 
     It writes config.yaml when the run starts, and metrics.json when it ends without an error: the metric's `history`, a
-    number for each validation and for each epoch whose end gives another, with the epochs done by then (`steps`), and
-    all `final` metrics. A training that continues from a checkpoint continues the history. Where the study has a
-    pruner, the first rank reports each number to it, and ends the training on all ranks if it says so (`pruned`).
+    number for each validation that measures it and for each epoch whose end gives another, with the epochs done by then
+    (`steps`, with the part of an epoch that is validated several times), and all `final` metrics. A training that
+    continues from a checkpoint continues the history. Where the study has a pruner, the first rank reports each number
+    to it, and ends the training on all ranks if it says so (`pruned`).
 
     Args:
         folder: an existing one.
@@ -39,9 +41,10 @@ class KeepTrial(Callback):
     def __init__(self, folder: str, metric: str, checkpoint: bool = False):
         self.folder, self.metric, self.checkpoint = Path(folder), metric, checkpoint
         self.history: list[float] = []
-        self.steps: list[int] = []
+        self.steps: list[float] = []
         self.pruned = False
         self._has_validated = False  # since the last epoch began
+        self._in_epoch, self._in_validation = Measured(metric), Measured(metric)
         self._judge: Any = None  # of the trial's id and its reports, where the study has a pruner
         self._trial = 0
 
@@ -71,15 +74,20 @@ class KeepTrial(Callback):
         for saver in savers if trainer.is_global_zero else []:
             self._save(saver)
 
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Looks at the metric, to know whether this validation measures it."""
+        self._in_validation.mark(trainer)
+
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Appends the metric of a validation."""
-        if not trainer.sanity_checking:
-            self._note(trainer, trainer.current_epoch + 1)
+        if not trainer.sanity_checking and (value := self._in_validation.since(trainer)) is not None:
             self._has_validated = True
+            self._note(trainer, value, epochs_done(trainer))
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Appends the metric at the end of the previous epoch, if it is not that of its last validation."""
         self._note_epoch(trainer)
+        self._in_epoch.mark(trainer)
 
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Appends the last metric and writes the files."""
@@ -92,18 +100,17 @@ class KeepTrial(Callback):
             (self.folder / METRICS).write_text(json.dumps(kept), encoding="utf-8")
 
     def _note_epoch(self, trainer: Trainer) -> None:
-        known = self.history[-1:] if self._has_validated else []
-        if known != [float(trainer.callback_metrics.get(self.metric, math.nan))]:
-            self._note(trainer, trainer.current_epoch)
+        value, known = self._in_epoch.since(trainer), self.history[-1:] if self._has_validated else []
+        if value is not None and known != [value]:
+            self._note(trainer, value, trainer.current_epoch)
         self._has_validated = False
 
-    def _note(self, trainer: Trainer, step: int) -> None:
+    def _note(self, trainer: Trainer, value: float, step: float) -> None:
         """Appends the metric after so many epochs, and asks whether to go on."""
-        if self.metric in trainer.callback_metrics:
-            self.history.append(float(trainer.callback_metrics[self.metric]))
-            self.steps.append(step)
-            if self._judge is not None and self._should_end(trainer):
-                self.pruned = trainer.should_stop = True
+        self.history.append(value)
+        self.steps.append(step)
+        if self._judge is not None and self._should_end(trainer):
+            self.pruned = trainer.should_stop = True
 
     def _should_end(self, trainer: Trainer) -> bool:
         """The study's decision, which the first rank asks for, on all ranks."""

@@ -15,6 +15,7 @@ from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.candidates.selection import largest_possible_batch
 from deepbore.classifiers import Classifier
+from deepbore.compute.devices import stream_seed
 from deepbore.data.observations import Direction
 from deepbore.data.outcome import Outcome, as_number
 from deepbore.data.trial import Status
@@ -398,7 +399,7 @@ class FollowedStudy:
         seen: SeenTrials,
     ):
         self.identity, self.directions, self.new_study = identity, directions, new_study
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator().manual_seed(stream_seed(seed))
         self.seen = seen
         self._study: Study | None = None
         self._distributions: Mapping[str, BaseDistribution] = {}
@@ -409,7 +410,7 @@ class FollowedStudy:
 
     def reseed(self, seed: int) -> None:
         """Replaces the stream of random numbers."""
-        self.generator.manual_seed(seed)
+        self.generator.manual_seed(stream_seed(seed))
         if self._study is not None:
             self._study.reseed(seed)
 

@@ -51,6 +51,11 @@ def from_tune(space: Mapping[str, Any]) -> tuple[SearchSpace, dict[str, Any]]:
     for name, value in flat(space).items():
         if isinstance(value, Domain):
             parameters[name] = parameter_of(name, value)
+        elif holds_domain(value):
+            raise SpaceError(
+                f"{name!r} must be a domain of Tune or a constant, but has one within it: {value!r:.100}. Give each "
+                "a name of its own."
+            )
         else:
             constants[name] = value
     if not parameters:
@@ -60,6 +65,12 @@ def from_tune(space: Mapping[str, Any]) -> tuple[SearchSpace, dict[str, Any]]:
 
 def parameter_of(name: str, domain: Domain) -> Parameter:
     """The parameter of a domain of Tune; Tune's upper bounds of integers are exclusive, unless they have steps."""
+    if isinstance(domain, Choice) and any(map(holds_domain, domain.categories)):
+        raise SpaceError(
+            f"{name!r} has a choice with a domain of Tune within it, which has no value before it is drawn: "
+            f"{domain.categories!r:.100}. Give space= a SearchSpace, with a parameter that is conditional on the "
+            'choice: Real(0, 1, when=Condition("optimizer", "sgd")).'
+        )
     sampler, step = domain.get_sampler(), None
     if isinstance(sampler, Quantized):
         sampler, step = sampler.get_sampler(), sampler.q
@@ -76,6 +87,13 @@ def parameter_of(name: str, domain: Domain) -> Parameter:
         f"{name!r} has no counterpart in deepbore: {kind}{' in steps' if step else ''}. There are uniform, loguniform, "
         "quniform, randint, lograndint, qrandint and choice; or give space= a SearchSpace."
     )
+
+
+def holds_domain(choice: Any) -> bool:
+    """Whether a choice is a domain of Tune or a grid search, or has one within it."""
+    if isinstance(choice, Mapping):
+        return "grid_search" in choice or any(map(holds_domain, choice.values()))
+    return isinstance(choice, Domain) or (isinstance(choice, list | tuple | set) and any(map(holds_domain, choice)))
 
 
 def flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

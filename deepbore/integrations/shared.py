@@ -5,10 +5,12 @@ takes in what workers (`deepbore.worker.shared.work`) tell. Whoever dies loses n
 and the next leader continues from the journal, where each trial is told once.
 """
 
+import json
 import logging
 import math
 import time
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -20,6 +22,7 @@ from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, MissingPackage, SettingError, SpaceError
 from deepbore.evaluators import Evaluator, Finished
+from deepbore.integrations.leading import LEADS, Lead
 from deepbore.integrations.optuna import DeclaredSpace
 from deepbore.space import Params
 from deepbore.space.parameters import Parameter
@@ -31,6 +34,7 @@ from deepbore.worker.shared import (
     ALONE,
     BEAT,
     DONE,
+    ENDED,
     HEARTBEAT,
     LEADER,
     LOST,
@@ -38,14 +42,15 @@ from deepbore.worker.shared import (
     OUTCOME,
     PRUNE,
     QUEUE,
-    RETRIES,
     STUDY,
     TRIAL,
     Beats,
     is_own,
+    mark_in,
     open_storage,
     patiently,
     process_name,
+    task_in,
     task_of,
 )
 
@@ -59,7 +64,6 @@ except ImportError:
     raise MissingPackage("a shared study needs Optuna: pip install 'deepbore[optuna]'.") from None
 
 FIXED = "fixed_params"  # system attribute in which Optuna keeps what a user has enqueued
-LEADS = 10.0  # seconds between two signs of life of a leader
 REST = 3  # times as long as a look at the storage takes, the leader leaves it alone then
 NUMBER = "storage_trial"  # attribute of a trial that a worker proposed: its number in the storage
 log = logging.getLogger(__name__)
@@ -85,7 +89,8 @@ class StorageEvaluator(Evaluator):
     """An evaluator whose workers are processes anywhere that share an Optuna storage with the run.
 
     It keeps trials waiting there: a share of those that run, more while workers find none. A trial that a worker has
-    died with, or that an earlier leader has put there, is the same trial of the storage.
+    died with, or that an earlier leader has put there, is the same trial of the storage: one with its number and its
+    configuration. One evaluator at a time leads the study: from when it is made until it is closed.
 
     Args:
         storage: an Optuna storage, or its URL: see `deepbore.worker.shared.open_storage`.
@@ -98,6 +103,7 @@ class StorageEvaluator(Evaluator):
 
     Raises:
         SettingError: for a setting outside its range, or a study in the storage that is another one.
+        StudyLed: while another process leads that study.
     """
 
     def __init__(
@@ -122,11 +128,16 @@ class StorageEvaluator(Evaluator):
         self.ahead, self.study, self.name = ahead, study, name
         self.poll = float(seconds(poll) or 0)
         self.n_trials = n_trials
-        self.mark = {"leader": process_name(), "every": seconds(heartbeat)}
+        self.heartbeat = float(seconds(heartbeat) or 0)
+        self.mark = {"leader": process_name(), "every": self.heartbeat}
         self.storage = get_storage(patiently(open_storage, storage, creates=True))
-        self.study_id = self._joined()
+        self.study_id = self._found()
+        self._lead()
+        self._stored: dict[int, dict[int, dict[str, Any]]] = {}  # by number of a trial: ids there, and their tasks
+        self._indexed: set[int] = set()  # ids of all of these
         self._links: dict[int, Trial] = {}  # by the id of the storage's trial
         self._known: dict[int, int] = {}  # trial of ours -> id of the storage's trial
+        self._is_crossed = False  # whether trials there have numbers of ours, and other configurations
         self._enqueued: dict[int, Params] = {}  # by users, or begun by workers; not yet one of our trials
         self._begun: set[int] = set()  # those of them that workers have begun
         self._taken: set[int] | None = None  # numbers of such trials that earlier leaders were told of
@@ -143,30 +154,54 @@ class StorageEvaluator(Evaluator):
         self._beats: Beats | None = None
         self._look()  # what workers have begun is in the study's queue before a run counts its trials
 
-    def _joined(self) -> int:
-        """The id of the study in the storage, which is this run's now."""
-        observations = self.study.observations
-        study = patiently(
-            create_study,
-            storage=self.storage,
-            study_name=self.name,
-            directions=list(observations.directions),
-            load_if_exists=True,
-        )
-        run = None if observations.journal is None else observations.journal.run_id
-        known = study.user_attrs.get(STUDY, {"run": run})["run"]
-        directions = tuple(each.name.lower() for each in study.directions)
-        if known != run or directions != tuple(observations.directions):
+    def _found(self) -> int:
+        """The id of the study in the storage, which is made if it is missing.
+
+        Raises:
+            SettingError: if it has other directions.
+        """
+        own = list(self.study.observations.directions)
+        study = patiently(create_study, storage=self.storage, study_name=self.name, directions=own, load_if_exists=True)
+        there = [each.name.lower() for each in study.directions]
+        if there != own:
             raise SettingError(
-                f"the study {self.name!r} in this storage belongs to another run ({known}, {', '.join(directions)}). "
-                "Load the study from the journal of that run, or give another name."
+                f"the study {self.name!r} in this storage has the directions {there}, but the run has {own}. Give "
+                "another name."
+            )
+        return int(patiently(self.storage.get_study_id_from_name, self.name))
+
+    def _lead(self) -> None:
+        """Claims the study, and says what is to be known of its run."""
+        self._right = Lead(self.storage, self.study_id, self.name, self.heartbeat)
+        self._release = weakref.finalize(self, self._right.release)  # at the latest when nobody has this evaluator
+        try:
+            self._join()
+        except BaseException:
+            self._release()
+            raise
+
+    def _join(self) -> None:
+        """Says what workers are to know of the run, whose study this is now.
+
+        Raises:
+            SettingError: if it is another run's.
+        """
+        journal = self.study.observations.journal
+        run = None if journal is None else journal.run_id
+        known = patiently(self.storage.get_study_user_attrs, self.study_id).get(STUDY, {"run": run})
+        if isinstance(known, Mapping) and "run" in known and known["run"] != run:
+            raise SettingError(
+                f"the study {self.name!r} in this storage belongs to another run ({known['run']!r:.100}). Load the "
+                "study from the journal of that run, or give another name."
             )
         prunes = self.study.state.judge is not None
-        study.set_user_attr(STUDY, {"run": run, "parameters": list(self.study.space.names), "prunes": prunes})
-        study.set_user_attr(ALONE, self._for_workers_alone())
-        study.set_user_attr(LEADER, {**self.mark, "count": -1})
-        study.set_user_attr(DONE, False)
-        return int(patiently(self.storage.get_study_id_from_name, self.name))
+        self._say(STUDY, {"run": run, "parameters": list(self.study.space.names), "prunes": prunes})
+        self._say(ALONE, self._for_workers_alone())
+        self._say(LEADER, {**self.mark, "count": -1})
+        self._say(DONE, False)
+
+    def _say(self, attribute: str, told: object) -> None:
+        patiently(self.storage.set_study_user_attr, self.study_id, attribute, told)
 
     def _for_workers_alone(self) -> dict[str, Any]:
         """What workers need to propose without a leader; or why they can't."""
@@ -181,7 +216,7 @@ class StorageEvaluator(Evaluator):
     def end(self) -> None:
         """Tells the workers that there are no more trials."""
         self._write_queue([])
-        patiently(self.storage.set_study_user_attr, self.study_id, DONE, True)
+        self._say(DONE, ENDED)
 
     # --- Evaluator ---------------------------------------------------------------------------------------------------
 
@@ -202,12 +237,14 @@ class StorageEvaluator(Evaluator):
         return len(self._begun & self._enqueued.keys())
 
     def open(self) -> None:
+        if not self._release.alive:  # it was closed
+            self._lead()
         self._look()
         self._beats = Beats(partial(self.storage.set_study_user_attr, self.study_id, LEADER), self.mark)
         self._beats.begin()
 
     def submit(self, trial: Trial) -> None:
-        identity = self._known.get(trial.id)
+        identity = self._linked(trial)
         if identity is None:
             identity = self._adopted(trial) or self._created(trial)
         self._known[trial.id] = identity
@@ -228,10 +265,19 @@ class StorageEvaluator(Evaluator):
         time.sleep(max(0.0, self._looked + pause - time.monotonic()))
         return self._look()
 
+    def withdraw(self) -> list[Trial]:
+        """The trials that no worker has taken: they stay in the storage, as the same trials, for the next leader."""
+        states = (TrialState.WAITING,)
+        waiting = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False, states=states)
+        ours = [each._trial_id for each in waiting if each._trial_id in self._links]
+        self._waiting, self._queue = 0, []
+        return [self._links.pop(identity) for identity in ours]
+
     def close(self) -> None:
         self._links.clear()
         if self._beats is not None:
             self._beats.end()
+        self._release()
 
     # --- within ------------------------------------------------------------------------------------------------------
 
@@ -239,7 +285,7 @@ class StorageEvaluator(Evaluator):
         """Tells the workers which trials wait."""
         if self._told != queue:
             self._told, self._told_at = list(queue), time.monotonic()
-            patiently(self.storage.set_study_user_attr, self.study_id, QUEUE, self._told)
+            self._say(QUEUE, self._told)
 
     def _created(self, trial: Trial) -> int:
         """A new waiting trial of the storage."""
@@ -250,6 +296,24 @@ class StorageEvaluator(Evaluator):
             system_attrs={TRIAL: task_of(trial)},
         )
         return int(patiently(self.storage.create_new_trial, self.study_id, waiting))
+
+    def _linked(self, trial: Trial) -> int | None:
+        """The storage's trial for one of ours: what has its number and its configuration; the first of several."""
+        if trial.id in self._known:
+            return self._known[trial.id]
+        there = self._stored.get(trial.id, {})
+        ours = essence(task_of(trial))
+        for identity, task in there.items():
+            if essence(task) == ours:
+                return identity
+        if there and not self._is_crossed:
+            self._is_crossed = True
+            log.warning(
+                "the storage has trials under numbers of this run, as %d, with other configurations: of a leader with "
+                "a copy of the journal. They are left alone",
+                trial.id,
+            )
+        return None
 
     def _adopted(self, trial: Trial) -> int | None:
         """A trial with this configuration that a user has enqueued in the storage, or a worker has begun, if any."""
@@ -266,11 +330,10 @@ class StorageEvaluator(Evaluator):
 
     def _look(self) -> list[Finished]:
         """Reads the storage: what has finished, how many trials wait and run, who is lost, what was enqueued."""
+        self._right.check()
         began = time.monotonic()
         trials = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False)
-        for trial in reversed(trials):  # of two for one of ours, which leaders without a lock make, the first counts
-            if TRIAL in trial.system_attrs and not is_own(trial):
-                self._known[trial.system_attrs[TRIAL]["id"]] = trial._trial_id
+        self._index(trials)
         own = [trial for trial in trials if trial._trial_id in self._links]
         running = [trial for trial in own if trial.state == TrialState.RUNNING]
         finished = [trial for trial in own if trial.state.is_finished()]
@@ -281,10 +344,31 @@ class StorageEvaluator(Evaluator):
         unborn = [trial for trial in trials if trial.state == TrialState.RUNNING and is_unborn(trial)]
         self._requeue_lost([*running, *unborn])
         self._enqueue([trial for trial in trials if self._is_for_the_study(trial)])
-        finished.sort(key=lambda each: (each.datetime_complete, each.number))
+        finished.sort(key=lambda each: (each.datetime_complete is None, each.datetime_complete, each.number))
         self._looked, self._is_urgent = time.monotonic(), False
         self._took = self._looked - began
-        return [Finished(self._links.pop(each._trial_id), numbered(each, outcome_in(each))) for each in finished]
+        return [self._finished(each) for each in finished]
+
+    def _index(self, trials: Iterable[FrozenTrial]) -> None:
+        """Remembers which trials of the storage are for which numbers of ours."""
+        for trial in trials:
+            if trial._trial_id in self._indexed or TRIAL not in trial.system_attrs:
+                continue
+            task = task_in(trial)
+            if task is not None and task["id"] >= 0:
+                self._stored.setdefault(task["id"], {})[trial._trial_id] = task
+                self._indexed.add(trial._trial_id)
+
+    def _finished(self, trial: FrozenTrial) -> Finished:
+        """One of ours that has finished; a failure, with the reason, where the storage has no outcome of it."""
+        ours = self._links.pop(trial._trial_id)
+        try:
+            outcome = numbered(trial, outcome_in(trial, ours.id))
+            Told(ours.id, outcome).normal(self.study.observations.ledger)
+        except Exception as error:  # any program may have written it
+            log.warning("the outcome of trial %d in the storage is malformed: %s", ours.id, error)
+            outcome = numbered(trial, Outcome.failure(f"its outcome in the storage is malformed: {says(error)}"))
+        return Finished(ours, outcome)
 
     def _is_for_the_study(self, trial: FrozenTrial) -> bool:
         """Whether a trial was enqueued by a user, or begun by a worker, and the study does not know of it."""
@@ -304,7 +388,7 @@ class StorageEvaluator(Evaluator):
         self._wanted = math.ceil(self.ahead * len(running)) if self.ahead < 1 else int(self.ahead)
         self._wanted = max(1, self._wanted)
         if not waiting:
-            busy = {each.system_attrs.get(BEAT, {}).get("worker") for each in [*running, *finished]}
+            busy = {mark_in(each)["worker"] for each in [*running, *finished]}
             self._wanted = max(self._wanted, min(4 * taken, 2 * len(busy)))
 
     def _show(self, running: Iterable[FrozenTrial]) -> None:
@@ -338,7 +422,7 @@ class StorageEvaluator(Evaluator):
         for trial in running:
             mark = trial.system_attrs.get(BEAT)
             last, since = before.get(trial._trial_id, (None, now))
-            self._every = mark["every"] if mark else self._every
+            self._every = mark_in(trial)["every"] if mark else self._every
             if last == mark and now - since > MISSED * self._every:
                 self._lose(trial)
             else:
@@ -350,8 +434,8 @@ class StorageEvaluator(Evaluator):
             self._fail(identity, "its worker died and proposed nothing")
             return
         row = self._links[identity].id
-        times = trial.system_attrs.get(LOST, 0) + 1
-        again = times <= trial.system_attrs.get(BEAT, {}).get("retries", RETRIES)
+        times = as_count(trial.system_attrs.get(LOST)) + 1
+        again = times <= mark_in(trial)["retries"]
         try:
             patiently(self.storage.set_trial_system_attr, identity, LOST, times)
             if again:
@@ -370,10 +454,12 @@ class StorageEvaluator(Evaluator):
         """Enqueues in the study what users have enqueued in the storage, or workers begun; the trial stays theirs."""
         for trial in trials:
             params = trial.system_attrs.get(FIXED, trial.params)
-            if is_own(trial):
-                params = trial.system_attrs[TRIAL]["params"]
+            if (task := task_in(trial)) is not None:
+                params = task["params"]
                 self._begun.add(trial._trial_id)
             try:
+                if not isinstance(params, Mapping):
+                    raise SpaceError(f"a configuration must be a dict of parameters, but got {params!r:.100}.")
                 (native,) = self.study.space.decode(self.study.space.encode([params]))
                 others = list(self._enqueued.values())
                 if self._taken_up().count(native) <= others.count(native):
@@ -393,7 +479,7 @@ class StorageEvaluator(Evaluator):
         state = self.study.state
         asked = state.observations.trials(state.observations.pending_rows.tolist())
         queued = [self.study.space.decode(point[None])[0] for point in state.queue]
-        return queued + [trial.params for trial in asked if trial.id not in self._known]
+        return queued + [trial.params for trial in asked if self._linked(trial) is None]
 
 
 def is_unborn(trial: FrozenTrial) -> bool:
@@ -401,10 +487,37 @@ def is_unborn(trial: FrozenTrial) -> bool:
     return BEAT in trial.system_attrs and TRIAL not in trial.system_attrs
 
 
-def outcome_in(trial: FrozenTrial) -> Outcome:
-    """The outcome of a finished trial of the storage, which a worker of Optuna's may have told, too."""
+def essence(task: Mapping[str, Any]) -> str:
+    """What a task asks for: configuration, budget, and which trial it continues, as text."""
+    earlier = task.get("resume_from")
+    continued = earlier.get("id") if isinstance(earlier, Mapping) else None
+    return json.dumps([task.get("params"), task.get("budget"), continued], sort_keys=True, default=repr)
+
+
+def as_count(told: object) -> int:
+    """A number of times; 0 where something else was written."""
+    return told if isinstance(told, int) and told >= 0 else 0
+
+
+def says(error: Exception) -> str:
+    """What is wrong, in a line: raw errors of a malformed line say nothing without their name."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, DeepBoreError) else f"{type(error).__name__}: {text}"
+
+
+def outcome_in(trial: FrozenTrial, row: int) -> Outcome:
+    """The outcome of a finished trial of the storage, which a worker of Optuna's may have told, too.
+
+    Raises:
+        Exception: of any kind, for a malformed one.
+        SettingError: for the outcome of a trial other than `row`.
+    """
     if OUTCOME in trial.system_attrs:
-        return outcome_of(trial.system_attrs[OUTCOME])
+        line = trial.system_attrs[OUTCOME]
+        outcome = outcome_of(line)
+        if line["trial"] not in (row, -1 - trial.number):  # the second where a worker has proposed it
+            raise SettingError(f"it must be that of trial {row}, but is that of trial {line['trial']!r:.100}.")
+        return outcome
     if trial.state == TrialState.COMPLETE:
         return Outcome(list(trial.values))
     if trial.state == TrialState.PRUNED:
@@ -459,6 +572,7 @@ class Leader:
 
         Raises:
             JournalError: while another leader has the journal.
+            StudyLed: while another leader, with another journal or a copy of this one, has the study of the storage.
             KeyboardInterrupt: on Ctrl-C and SIGTERM, the first of which waits for the trials that are in the storage.
             ObjectiveError: if no evaluation ever gives a value.
         """
@@ -469,7 +583,10 @@ class Leader:
         evaluator = StorageEvaluator(
             self.storage, self.name, self.study, self.ahead, self.poll, n_trials, self.heartbeat
         )
-        left = None if n_trials is None else max(0, n_trials - self.study.observations.n_asked)
-        result = self.study.optimize(evaluator, left, **options)
-        evaluator.end()
+        try:
+            left = None if n_trials is None else max(0, n_trials - self.study.observations.n_asked)
+            result = self.study.optimize(evaluator, left, **options)
+            evaluator.end()
+        finally:
+            evaluator.close()
         return result

@@ -17,6 +17,7 @@ from torch import Tensor
 from deepbore.candidates import select_new
 from deepbore.candidates.selection import first_new_rows, require_room
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.expense import Expense, share_left
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import Ranks
@@ -60,6 +61,7 @@ class Engine:
 
     def __init__(self, state: RunState, ranks: Ranks | None = None):
         self.state, self.ranks = state, ranks or Ranks()
+        self.time_left: Callable[[], float] | None = None  # the share of a run's time, where time is what ends it
         self._found: tuple[tuple[object, ...], Promotions] | None = None  # cached, with its key
         if not self.ranks.is_first:
             state.observations.journal = None
@@ -102,7 +104,7 @@ class Engine:
         with one_thread():
             view = self.view()
             constraints_known = self._learn_constraints(view)
-            view = replace(view, feasibility=self._feasibility)
+            view = replace(view, feasibility=self._feasibility, expense=self._expense(view))
             ready = view.agreed(lambda: strategy.fit(view), "the strategy could not be trained, exploring instead: %s")
             seeks_feasible = view.feasibility is not None and view.feasibility.none_feasible
             if constraints_known and (ready or seeks_feasible):
@@ -149,6 +151,39 @@ class Engine:
             return True
 
         return view.agreed(learn, "the constraints could not be learned, exploring instead: %s")
+
+    def _expense(self, view: View) -> Expense | None:
+        """What evaluations are expected to cost; None where costs are not limited, or can't be learned."""
+        state, observations, found = self.state, self.state.observations, []
+        if not self.counts_costs or observations.budget is not None:
+            return None
+        exponent = self.ranks.gather(self._exponent)[0]  # clocks differ
+
+        def learn() -> bool:
+            found.append(Expense.learned(observations, exponent, state.generator))
+            return True
+
+        agreed = view.agreed(learn, "costs could not be learned, so that gains alone count: %s")
+        return found[0] if agreed else None
+
+    @property
+    def _exponent(self) -> float:
+        """alpha of `Expense`: the share of the limit that is left after the design."""
+        if self.time_left is not None:
+            return self.time_left()
+        assert self.state.cost_limit is not None
+        return share_left(self.state.observations.costs, self.state.cost_limit, self.state.recipe.n_initial)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether trials have cost as much as they may."""
+        limit = self.state.cost_limit
+        return limit is not None and math.fsum(self.state.observations.costs.values()) >= limit
+
+    @property
+    def counts_costs(self) -> bool:
+        """Whether a trial whose outcome names no cost has cost the seconds that it took."""
+        return self.time_left is not None or self.state.cost_limit is not None
 
     @property
     def _feasibility(self) -> Feasibility | None:

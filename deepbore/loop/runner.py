@@ -72,6 +72,13 @@ def with_reports(trial: Trial, outcome: Outcome) -> Outcome:
     return replace(outcome, reports=reporting.reports)
 
 
+def with_cost(one: Finished) -> Outcome:
+    """The outcome of a trial, which has cost the seconds that it took if it names no other cost."""
+    if one.outcome.cost is not None or one.span is None:
+        return one.outcome
+    return replace(one.outcome, cost=round(max(0.0, one.span[1] - one.span[0]), 3))
+
+
 class TrialRunner:
     """Evaluates trials, and determines how many an iteration may ask for.
 
@@ -96,7 +103,7 @@ class TrialRunner:
     @property
     def room(self) -> int:
         """The number of trials that the next iteration may ask for; 0 or less if the run is over."""
-        if self.control.is_over:
+        if self.control.is_over or self.engine.is_spent:
             return 0
         state = self.engine.state
         left = math.inf if self.n_trials is None else self.n_trials - state.observations.n_asked
@@ -142,7 +149,8 @@ class TrialRunner:
         finished = [one for one, complaint in zip(known, complaints, strict=True) if not complaint]
         recorded = []
         for one in finished:
-            recorded.append((one.trial, self.engine.record(one.trial, with_reports(*one))))
+            outcome = with_cost(one) if self.engine.counts_costs else one.outcome
+            recorded.append((one.trial, self.engine.record(one.trial, with_reports(one.trial, outcome))))
             if (journal := self.engine.state.observations.journal) is not None:
                 forget_reports(journal.path, one.trial.id)
             if one.span is not None:
@@ -245,6 +253,8 @@ class Run:
         state = self.state
         self.iteration.remember()
         self.control.begin(self.engine)
+        if self.n_trials is None and self.control.timeout < math.inf:
+            self.engine.time_left = self.control.time_left
         if self.control.is_over:
             self.driver.should_stop = True
             return

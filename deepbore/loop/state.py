@@ -19,6 +19,7 @@ from torch import Tensor
 from deepbore.classifiers import Classifier
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
+from deepbore.compute.devices import stream_seed
 from deepbore.data.journal import HELD, content_of, open_regular, patiently, replace_file
 from deepbore.data.log import Log
 from deepbore.data.observations import Observations
@@ -64,6 +65,7 @@ class RunState:
         metrics: metrics of labels and predictions; None if nothing is logged.
         lacks_snapshot: whether the latest snapshot could not be written.
         feasibility: the model of the black-box constraints, fitted before each proposal.
+        cost_limit: what all trials may cost together; None for no limit.
         earlier: the models of earlier tasks, a function of their rows.
         data: the data module, which labels the observations in each epoch.
     """
@@ -81,6 +83,7 @@ class RunState:
     metrics: Metrics | None = None
     lacks_snapshot: bool = False
     feasibility: Feasibility = field(default_factory=Feasibility)
+    cost_limit: float | None = None
 
     def __post_init__(self) -> None:
         self.earlier = EarlierTasks(self.observations, self.recipe.labels)
@@ -169,7 +172,7 @@ class RunState:
             SettingError: unless the seed is an integer from -2^63 to 2^63 - 1.
         """
         self.seed = as_seed(seed)
-        self.generator.manual_seed(self.seed)
+        self.generator.manual_seed(stream_seed(self.seed))
 
     def enqueue(self, params: Mapping[str, Any]) -> None:
         """Queues a configuration, or a part of one, for the next ask.
@@ -238,6 +241,7 @@ class RunState:
             "recipe": self.recipe.described,
             **({} if self.observations.budget is None else {"budget": self.observations.budget.to_dict()}),
             **({"preferences": True} if self.observations.by_preference else {}),
+            **({} if self.cost_limit is None else {"cost_limit": self.cost_limit}),
             **({"objectives": list(self.observations.objectives)} if self.observations.objectives else {}),
         }
 
@@ -423,7 +427,7 @@ def restore(state: RunState, history: History) -> None:
         _take(state, history)
     except JournalError as error:
         state.queue = list(history.queue)
-        state.generator.manual_seed(state.seed + history.observations.n_asked)
+        state.generator.manual_seed(stream_seed(state.seed) + history.observations.n_asked)
         if history.observations.n_asked:
             state.warmup_epochs = WARMUP_EPOCHS
             log.warning(

@@ -28,6 +28,7 @@ from deepbore.loop.state import RunState
 from deepbore.strategies import Proposal
 from deepbore.validation import above, between, required, seconds, whole
 
+MOMENT = 1e-9  # seconds
 MESSAGE = "{}: the run ends when the running trials are done; once more ends it at once."
 DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
@@ -123,8 +124,9 @@ class StopRule(ABC):  # noqa: B024  # each rule overrides one of two methods
 class NoImprovement(StopRule):
     """Ends a run after k consecutive trials without a new best value, including failures and the design.
 
-    Trials count in the order of their outcomes, which with several workers differs from the order of asking. Adding
-    earlier results restarts the count.
+    It ends no run before the first feasible value, with which others are compared: `max_failures` does. Trials count in
+    the order of their outcomes, which with several workers differs from the order of asking. Adding earlier results
+    restarts the count.
 
     Args:
         trials: k >= 1.
@@ -143,7 +145,8 @@ class NoImprovement(StopRule):
         _one_objective(self, state)
 
     def is_met(self, state: RunState) -> bool:
-        return state.observations.believed.n_since_best >= self.trials
+        believed = state.observations.believed
+        return believed.best is not None and believed.n_since_best >= self.trials
 
 
 @dataclass(frozen=True)
@@ -286,6 +289,7 @@ class RunControl:
         self._last = Outcome.failure()
         self._error: ObjectiveError | None = None
         self._started = time.monotonic()
+        self._proposing: float | None = None  # how long the run went before the first proposal of a model
 
     @property
     def is_interrupted(self) -> bool:
@@ -299,6 +303,12 @@ class RunControl:
         self._started = time.monotonic()
         self._is_enough = self._is_enough or any(rule.is_met(engine.state) for rule in self.rules)
         self.update()
+
+    def time_left(self) -> float:
+        """The share of the time after the initial design that is left, 1 at the first call."""
+        passed = time.monotonic() - self._started
+        self._proposing = passed if self._proposing is None else self._proposing
+        return max(0.0, (self.timeout - passed) / max(self.timeout - self._proposing, MOMENT))
 
     def stop(self) -> None:
         """Ends the run after the running trials; may be called from any thread."""

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from deepbore.compute.devices import stream_seed
 from deepbore.errors import SpaceError
 from deepbore.space.constraints import Constraints
 from deepbore.space.enumeration import Enumeration
@@ -124,7 +125,7 @@ class Sampler:
             count, drawn = count + len(found[-1]), drawn + block
         points = torch.cat(found)[skip : skip + n]
         if len(points) < n:  # few are permitted: random points of the same seed follow
-            stream = torch.Generator().manual_seed((1_000_003 * seed + skip) % 2**63)
+            stream = torch.Generator().manual_seed((1_000_003 * stream_seed(seed) + skip) % 2**63)
             points = torch.cat([points, self.sample(n - len(points), stream, prior)])
         return points
 
@@ -141,7 +142,7 @@ class Sampler:
             prior: whether they are drawn from what is believed of the best point.
             doubted: every so many of these stay uniform; 0 for none.
         """
-        d = len(self.structure)
+        d, seed = len(self.structure), stream_seed(seed)
         if d > SobolEngine.MAXDIM:  # torch has no longer sequence; random points are as good in so many dimensions
             stream = torch.Generator().manual_seed(seed)
             return self.sample_any(skip + n, stream, prior)[skip:].to(device)

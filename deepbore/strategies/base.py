@@ -14,6 +14,7 @@ from torch import Tensor
 from deepbore.acquisition import Acquisition, default_acquisition
 from deepbore.candidates import Candidates, GreedyBatch, Search
 from deepbore.classifiers import Classifier, at_budgets
+from deepbore.classifiers.expense import Expense
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.component import Component
 from deepbore.compute.distributed import Ranks
@@ -44,6 +45,7 @@ class View:
         first: in a `Turns`, its first strategy, whose acquisition and search the others use; else None.
         chosen: points (k x d) already selected for the same batch.
         seed: of the run.
+        expense: what evaluations are expected to cost; None where that is no matter, or unknown.
     """
 
     observations: Observations
@@ -56,6 +58,7 @@ class View:
     first: "ModelStrategy | None" = None
     chosen: Tensor | None = None
     seed: int = 0
+    expense: Expense | None = None
 
     @property
     def space(self) -> SearchSpace:
@@ -91,6 +94,7 @@ class View:
             feasibility=self.feasibility,
             chosen=self.chosen,
             prior_weight=self.prior_weight,
+            expense=self.expense,
         )
 
     def beside(self, points: Tensor) -> "View":

@@ -1,5 +1,6 @@
 """`RandomSampling`, `SobolSampling`, `GridSampling`: strategies that propose without any model."""
 
+import logging
 import math
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from deepbore.validation import one_of, required, whole
 ByName = Literal["random", "sobol", "grid"]
 MOST_OF_A_GRID = 10**6
 ENOUGH = 1000  # points that are looked for to say that a grid goes on
+log = logging.getLogger(__name__)
 
 
 class Sampling(Strategy):
@@ -76,7 +78,8 @@ class GridSampling(Sampling):
     A run ends with the grid. The order is that of the space, so that a run that is resumed goes on.
 
     Args:
-        levels: values of each parameter that has more, evenly spaced along its scale, both bounds among them, >= 2.
+        levels: values of each parameter that has more, evenly spaced along its scale, both bounds among them, >= 2. Of
+            whole numbers and steps that are left out a warning says how many.
 
     Raises:
         SettingError: for fewer levels; in a study, for a grid of more than a million configurations.
@@ -93,6 +96,7 @@ class GridSampling(Sampling):
         required(levels=levels)
         whole(2, levels=levels)
         self.levels = levels
+        self._is_said = False  # which values are left out
         self._grid: tuple[SearchSpace, Tensor] | None = None  # cached, with its space
         self._start = 0  # all points before are known
 
@@ -103,6 +107,17 @@ class GridSampling(Sampling):
                 f"a grid has at most {MOST_OF_A_GRID:,} configurations, but {self.levels} levels make {size:,}. Give "
                 'fewer: strategy=GridSampling(levels=...), or strategy="sobol".'
             )
+        self._say_what_is_left_out(space)
+
+    def _say_what_is_left_out(self, space: SearchSpace) -> None:
+        """Says once which parameters with a known number of values have more than the grid."""
+        counts = {name: (each.levels, len(self._entries(each))) for name, each in space.parameters.items()}
+        short = {name: (n, kept) for name, (n, kept) in counts.items() if n is not None and kept < n}
+        if short and not self._is_said:
+            said = ", ".join(f"{kept} of the {n} values of {name!r}" for name, (n, kept) in short.items())
+            most = max(n for n, _ in short.values())
+            log.warning("the grid has %s; strategy=GridSampling(levels=%d) has all of them", said, most)
+        self._is_said = True
 
     def propose(self, view: View, q: int) -> Proposal:
         selector = self._new(view.observations, q, view.chosen)

@@ -126,6 +126,7 @@ def loaded(
     described, by_preference = header.get("recipe", {}), observations.by_preference
     recipe = Recipe.again(observations.space, observations.k, described, parts, observations.budget, by_preference)
     state = _state(observations, recipe, header["seed"])
+    state.cost_limit = header.get("cost_limit")
     observations.journal = history.journal
     return Loaded(state, history)
 
@@ -185,6 +186,7 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
     )
     learned = [each for each in recipe.strategy.models if each.has_learned_in_a_run]  # before they are in this run
     state = _state(observations, recipe, options.seed)
+    state.cost_limit = options.cost_limit
     if check is not None:
         check(state)
     if options.journal is not None:
@@ -245,6 +247,7 @@ def _same_run(path: Place, wanted: Observations, options: StudyOptions, check: C
             f"{journal.path} holds another run than the one described here: {'; '.join(found)}. Name another file; or, "
             "to continue the run in it with other parts, use Study.load(journal, ...)."
         )
+    run.state.cost_limit = options.cost_limit  # it may be raised, or lowered, at any time
     if check is not None:
         check(run.state)
     _close_former(journal.path)

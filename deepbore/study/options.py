@@ -66,6 +66,7 @@ class SharedArguments(Parts, total=False):
     journal: str | os.PathLike[str] | Log | None
     if_exists: IfExists
     budget: Budget | None
+    cost_limit: float | None
     device: Device
 
 
@@ -123,6 +124,11 @@ class StudyOptions:
         budget: cheap fidelities, as in `Budget("epochs", 1, 81)`: each trial has a `budget` to spend, little at first,
             and the best trials are continued with more; the objective then takes the trial, too. See docs/outcomes.md.
             None for evaluations that are all equal.
+        cost_limit: what all trials of the study may cost together, > 0: seconds, or the unit in which costs are told
+            (`study.tell(trial, value, cost=2.5)`, `Outcome(value, cost=2.5)`). A trial that a run evaluates has cost
+            its seconds where its outcome names no cost. A run begins no further trial once it is spent; until then
+            gains are weighed by what they are expected to cost, less and less as it runs out. So they are where time
+            alone ends a run, by timeout= without n_trials. None for no limit.
         noisy: whether the same configuration gives another value each time: then the default model looks for noise
             in them (`KernelPLS(noisy=True)`). See also `Study.recommended`.
         device: where points, classifier and search live: "cpu", "cuda", "cuda:1", ..., or "auto".
@@ -146,6 +152,7 @@ class StudyOptions:
     n_initial: int | None = None
     pruner: Pruner | None = None
     budget: Budget | None = None
+    cost_limit: float | None = None
     device: Device = "cpu"
     preferences: bool = False
     noisy: bool = False
@@ -161,6 +168,7 @@ class StudyOptions:
             object.__setattr__(self, "strategy", named_strategy(self.strategy))
         self._resolve_noisy()
         check_budget(self.budget)
+        above(0, cost_limit=self.cost_limit)
         if self.directions is not None and not isinstance(self.directions, (Mapping, list, tuple)):
             raise SettingError(
                 "directions must be a list, one for each objective, or a dict by their names, but got "

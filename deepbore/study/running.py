@@ -126,11 +126,11 @@ def check_run(state: RunState, n_trials: int | None, trainer: "Trainer | None", 
         raise SettingError("a study of preferences has no values to optimise. Call ask and prefer instead.")
     whole(0, n_trials=n_trials)
     rules = as_rules(options.stop_when, state)
-    ends = (n_trials, options.timeout, rules or None, options.callbacks or None)
+    ends = (n_trials, options.timeout, state.cost_limit, rules or None, options.callbacks or None)
     ended = trainer is not None and _ends_by_itself(trainer, state.models)
     if not ended and all(each is None for each in ends) and state.space.cardinality == math.inf:
         raise SettingError(
-            "n_trials=None needs something else that ends the run. Give timeout=, stop_when= or n_trials."
+            "n_trials=None needs something else that ends the run. Give timeout=, cost_limit=, stop_when= or n_trials."
         )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, SupportsFlo
 import numpy as np
 
 from deepbore.classifiers import Classifier
-from deepbore.compute.devices import Device, as_device
+from deepbore.compute.devices import Device, as_device, stream_seed
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.imported import (
@@ -31,7 +31,7 @@ from deepbore.data.imported import (
 )
 from deepbore.data.log import Log
 from deepbore.data.observations import Observations, Trial, several_budgets
-from deepbore.data.outcome import Outcome, as_noise, as_number, as_outcome
+from deepbore.data.outcome import Outcome, as_cost, as_noise, as_number, as_outcome
 from deepbore.data.reports import Stages, as_step
 from deepbore.data.trial import ROUNDING, Status, Trials
 from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
@@ -409,6 +409,7 @@ class Study:
         failed: bool = False,
         noise: SupportsFloat | None = None,
         pruned: bool = False,
+        cost: SupportsFloat | None = None,
     ) -> None:
         """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
 
@@ -420,10 +421,12 @@ class Study:
             noise: standard deviation of the value, in its unit; see `Outcome`.
             pruned: whether the trial was ended early (`trial.should_prune`): it has no value, but is graded by what it
                 has reported.
+            cost: what the evaluation has cost, failed ones too: seconds, or another unit that is the same for all
+                trials. With `cost_limit=` the study weighs what it may gain by what that is expected to cost.
 
         Raises:
             TrialError: for an unknown trial, one told before, or one of another study.
-            ValueTypeError: for a value, a constraint or a noise that is no such number, or another number of
+            ValueTypeError: for a value, a constraint, a noise or a cost that is no such number, or another number of
                 constraints than before.
 
         Example:
@@ -445,6 +448,8 @@ class Study:
             value = _with_constraints(value, constraints, bool(failed))
         if noise is not None:
             value = replace(as_outcome(value), noise=as_noise(noise))
+        if cost is not None:
+            value, failed = replace(Outcome.failure() if failed else as_outcome(value), cost=as_cost(cost)), False
         held = self._held(trial)
         self._state.observations.tell(held, value, failed=failed)
         self._note_time(held)
@@ -877,7 +882,7 @@ class Study:
         if self._loaded is not None:
             self._loaded.keep_unlearned()
         try:
-            generator.manual_seed(self._state.seed)
+            generator.manual_seed(stream_seed(self._state.seed))
             learn(self._state.models, self._state.data, epochs, self._device)
         finally:
             generator.set_state(stream)

@@ -24,6 +24,7 @@ asks its study for that configuration, and has the trial as its own from then on
 """
 
 import logging
+import math
 import os
 import random
 import signal
@@ -57,6 +58,7 @@ except ImportError:
     raise MissingPackage("a shared study needs Optuna: pip install 'deepbore[optuna]'.") from None
 
 STUDY, DONE, QUEUE, TRIAL = "deepbore:study", "deepbore:done", "deepbore:queue", "deepbore:trial"
+ENDED = "what waits is the next leader's"  # what the second says where a leader has ended
 LEADER, ALONE = "deepbore:leader", "deepbore:alone"
 BEAT, LOST, PRUNE, OUTCOME = "deepbore:beat", "deepbore:lost", "deepbore:prune", "deepbore:outcome"
 HEARTBEAT, RETRIES = 60.0, 3
@@ -163,7 +165,32 @@ def own_task(number: int, params: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_own(trial: FrozenTrial) -> bool:
     """Whether a worker has proposed a trial, and no leader has it yet."""
-    return TRIAL in trial.system_attrs and trial.system_attrs[TRIAL]["id"] < 0
+    task = task_in(trial)
+    return task is not None and int(task["id"]) < 0
+
+
+def task_in(trial: FrozenTrial) -> dict[str, Any] | None:
+    """The task in a trial of the storage; None if there is none, or what any program may have written in its place."""
+    task = trial.system_attrs.get(TRIAL)
+    if not isinstance(task, Mapping) or type(task.get("id")) is not int or not isinstance(task.get("params"), Mapping):
+        return None
+    return dict(task)
+
+
+def mark_in(trial: FrozenTrial) -> dict[str, Any]:
+    """Who evaluates a trial, and the rest of its sign of life; what is missing or malformed has its default."""
+    return mark_of(trial.system_attrs.get(BEAT))
+
+
+def mark_of(told: object, every: float = HEARTBEAT) -> dict[str, Any]:
+    """A sign of life, of which what is missing or malformed has its default: worker, every, retries."""
+    given = told if isinstance(told, Mapping) else {}
+    worker, beat, retries = given.get("worker"), given.get("every"), given.get("retries")
+    return {
+        "worker": worker if isinstance(worker, str) else None,
+        "every": float(beat) if isinstance(beat, int | float) and 0 < beat < math.inf else every,
+        "retries": retries if isinstance(retries, int) and retries >= 0 else RETRIES,
+    }
 
 
 def task_of(trial: Trial) -> dict[str, Any]:
@@ -311,10 +338,10 @@ class Worker:
             try:
                 self.storage = open_storage(self.place)
                 self.study_id = self.storage.get_study_id_from_name(self.study)
-                attributes = self.storage.get_study_user_attrs(self.study_id)
-                if STUDY in attributes:
-                    self.names = frozenset(attributes[STUDY]["parameters"])
-                    self.is_judged = attributes[STUDY]["prunes"]
+                told = self.storage.get_study_user_attrs(self.study_id).get(STUDY)
+                if isinstance(told, Mapping) and isinstance(told.get("parameters"), list):
+                    self.names = frozenset(map(str, told["parameters"]))
+                    self.is_judged = bool(told.get("prunes"))
                     return True
                 why = "it has no leader yet"
             except KeyError:
@@ -338,7 +365,9 @@ class Worker:
         the leader says wait, and reads all only if others were faster, or no leader keeps the list.
         """
         self._said = patiently(self.storage.get_study_user_attrs, self.study_id)
-        queue = self._said.get(QUEUE, [])
+        if self._said.get(DONE) == ENDED:  # what waits all the same is the next leader's
+            return None
+        queue = self._queue()
         older = queue[: (len(queue) + 1) // 2]  # not all workers go for the first one at the same time
         for identity in random.sample(older, min(TRIES, len(older))):
             if self._takes(identity):
@@ -351,6 +380,11 @@ class Worker:
             if TRIAL in trial.system_attrs and self._takes(trial._trial_id):
                 return trial
         return None
+
+    def _queue(self) -> list[int]:
+        """Ids of trials that the leader says wait."""
+        queue = self._said.get(QUEUE)
+        return [each for each in queue if type(each) is int] if isinstance(queue, list) else []
 
     def propose(self) -> FrozenTrial | None:
         """A trial that this worker has made; None unless it may, and no leader lives."""
@@ -366,9 +400,12 @@ class Worker:
         mark, now = self._said.get(LEADER), time.monotonic()
         if mark != self._led[0]:
             self._led, self._is_warned = (mark, now), False
-        if mark is None or self._said.get(DONE) or now - self._led[1] <= max(limit, MISSED * mark["every"]):
+        every = mark_of(mark)["every"]
+        if mark is None or self._said.get(DONE) or now - self._led[1] <= max(limit, MISSED * every):
             return False
-        may = self._said[ALONE]
+        may = self._said.get(ALONE)
+        if not isinstance(may, Mapping):
+            may = {"why": "what a leader has left for it is malformed"}
         if not self._is_warned:
             what = f"it waits: {may['why']}" if "why" in may else "it proposes by DeepBoreSampler until one is back"
             log.warning("no leader gives a sign of life, and no trial waits for this worker: %s", what)
@@ -377,14 +414,18 @@ class Worker:
 
     def _takes(self, identity: int) -> bool:
         """Whether a trial waited, and is this worker's now."""
-        with suppress(UpdateFinishedTrialError):
+        with suppress(UpdateFinishedTrialError, KeyError):  # there may be none with such an id
             return bool(patiently(self.storage.set_trial_state_values, identity, TrialState.RUNNING))
         return False
 
     def evaluate(self, found: FrozenTrial) -> None:
         """Evaluates a trial of the queue, and tells the storage."""
         identity = found._trial_id
-        trial = replace(trial_of(found.system_attrs[TRIAL]), reporter=self._reporting(identity))
+        try:
+            trial = replace(trial_of(found.system_attrs[TRIAL]), reporter=self._reporting(identity))
+        except Exception as error:  # any program may have written it
+            self._refuse(identity, f"its task in the storage is malformed: {type(error).__name__}: {error}")
+            return
         try:
             with Beats(partial(self.storage.set_trial_system_attr, identity, BEAT), self.mark):
                 outcome = evaluate(self.objective, trial)
@@ -396,6 +437,13 @@ class Worker:
             self.give_back(identity)
             raise
         self.tell(identity, trial, outcome)
+
+    def _refuse(self, identity: int, reason: str) -> None:
+        """Ends a trial that can't be evaluated by any worker."""
+        log.warning("a trial has failed: %s", reason)
+        with suppress(UpdateFinishedTrialError):
+            patiently(self.storage.set_trial_user_attr, identity, "reason", reason)
+            patiently(self.storage.set_trial_state_values, identity, TrialState.FAIL)
 
     def tell(self, identity: int, trial: Trial, outcome: Outcome) -> None:
         """Writes an outcome, unless another worker was given the trial meanwhile, and was first."""

@@ -10,7 +10,7 @@ sections     which runs are compared with each other: of one suite, dimension, h
 section      the tables of one of them
 runs_table   the methods' versions, and the commands that make the runs
 ablation     the page for variants of one method
-pages        docs/results.md, a page for each suite, and the README's table
+pages        docs/results.md, a page for each suite, and the table of docs/compared.md
 pictures     curves of the share of targets reached
 """
 

@@ -1,4 +1,4 @@
-"""docs/results.md with the pages behind it, and the README's table between its markers."""
+"""docs/results.md with the pages behind it, and the table of docs/compared.md between its markers."""
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
@@ -66,9 +66,9 @@ Every method has the same problems, seeds, number of initial evaluations and cor
 - **Peers** are set as [a page](../peers.md) says.
 """
 
-LOOKED = """What no default was chosen on and no method had run on, looked at once: the regret of `{reference}` by
+LOOKED = """Held-out problems: no default was tuned on them, and each was evaluated once. The regret of `{reference}` by
 that of the best other method after {k} evaluations, or {before} where there are no more
-([the plan](docs/results/method.md#looks-at-what-is-held-out) was made before):
+([the plan](results/method.md#looks-at-what-is-held-out) was made before):
 
 """
 
@@ -174,24 +174,24 @@ def _summary(section: Section, compared: Comparisons, reference: str, folder: st
     return None
 
 
-def readme(compared: Comparisons, reference: str) -> str | None:
-    """The README's table: average ranks by suite, all dimensions and both halves together; None without runs."""
+def summary(compared: Comparisons, reference: str) -> str | None:
+    """The table of docs/compared.md: average ranks by suite, over all dimensions and halves; None without runs."""
     pooled = compared.pooled()
     summaries = {s.suite_title: pooled.summary(s, K) for s in pooled.runs if s.workers == 1}
     ranked = {f"{suite} ({len(c.problems())})": c for suite, c in summaries.items() if c.ranks()}
     if not ranked:
         return None
-    look = _of_half(LOOK, compared, reference, "docs/results/")
+    look = _of_half(LOOK, compared, reference, "results/")
     return (
         (LOOKED.format(reference=reference, k=K, before=BEFORE) + look + "\n" if look else "")
         + f"Average rank after {K} evaluations (1 is best), by suite, with the number of problems; one set of defaults."
-        "\n[All results](docs/results.md), with intervals, other budgets and how they were made:\n\n"
+        "\n[All results](results.md), with intervals, other budgets and how they were made:\n\n"
         + _ranks_by_suite(ranked, reference)
     )
 
 
 def with_table(text: str, table: str | None) -> str:
-    """A README with the table between its markers; as it is where there is no table or no markers."""
+    """A page with the table between its markers; as it is where there is no table or no markers."""
     before, opening, rest = text.partition(MARKERS[0])
     _, closing, after = rest.partition(MARKERS[1])
     return f"{before}{opening}\n{table}\n{closing}{after}" if table is not None and closing else text

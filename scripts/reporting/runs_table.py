@@ -53,8 +53,8 @@ runs that took too long are missing. The commands of looks at what is held out a
 
 {commands}
 
-Then `python scripts/report_benchmark.py` writes this page, its pictures and the README's table; with `--check` it says
-whether they are up to date.
+Then `python scripts/report_benchmark.py` writes this page, its pictures and the table of docs/compared.md; with
+`--check` it says whether they are up to date.
 """
 
 

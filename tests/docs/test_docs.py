@@ -304,7 +304,7 @@ def features():
     front = deepbore.Study(space, directions=["minimize", "minimize"])
     given = {"space": space, "study": study, "front": front, "f": rate, "Settings": Settings}
     parts = {"Trainer": Trainer, "CSVLogger": CSVLogger, "SVC": SVC, "DeepBoreSearchCV": DeepBoreSearchCV}
-    ours = {name: getattr(deepbore, name) for name in deepbore.__all__}
+    ours = {name: getattr(deepbore, name) for name in dir(deepbore)}
     return {**ours, **given, **parts, "pool": ThreadPoolExecutor(1)}
 
 

@@ -1,5 +1,6 @@
 """`ProcessEvaluator`: processes of its own, and a GPU for each."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 import learning
 import objectives
-from deepbore import MedianPruner, ProcessEvaluator, Study
+from deepbore import MedianPruner, ProcessEvaluator, Study, minimize
 from deepbore.errors import SettingError
 from plane import LINE
 from processes import ENV
@@ -61,6 +62,36 @@ def test_worker_processes_report_and_are_told_to_end():
     assert all(len(trial.reports) in range(1, learning.EPOCHS + 1) for trial in study.trials)
     for trial in study.trials:
         assert trial.reports == {step: learning.loss(trial.params, step) for step in trial.reports}
+
+
+# regression: an AssertionError of multiprocessing said "daemonic processes are not allowed to have children"
+def test_in_a_daemonic_process_workers_are_refused(monkeypatch):
+    made = ProcessEvaluator(objectives.bowl, workers=2)
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    for call in (
+        lambda: ProcessEvaluator(objectives.bowl, workers=2),
+        lambda: minimize(objectives.bowl, PLANE, 2, workers=2, progress=False),
+        made.open,
+    ):
+        with pytest.raises(SettingError, match="Give workers=1"):
+            call()
+    assert len(minimize(objectives.bowl, PLANE, 2, workers=1, progress=False).values) == 2
+
+
+# regression: the standard library takes its default start method for good with the first process of any context
+@pytest.mark.parametrize("before", [None, "spawn", "fork"])
+def test_a_program_may_still_choose_its_start_method(before):
+    had = multiprocessing.get_start_method(allow_none=True)
+    if before not in (None, *multiprocessing.get_all_start_methods()):
+        pytest.skip("this system has no such method")
+    try:
+        multiprocessing.set_start_method(before, force=True)
+        evaluator = ProcessEvaluator(objectives.bowl, workers=1)
+        evaluator.open()
+        evaluator.close()
+        assert multiprocessing.get_start_method(allow_none=True) == before
+    finally:
+        multiprocessing.set_start_method(had, force=True)
 
 
 AS_WINDOWS = """

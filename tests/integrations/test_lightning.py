@@ -4,15 +4,16 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 
 import pytest
 import torch
 from lightning.pytorch import LightningModule
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 import forked
-from deepbore import Pruner, Study, Trial, TrialPruned, minimize
+from deepbore import MedianPruner, Pruner, Study, Trial, TrialPruned, minimize
 from deepbore.data.trial import Status
 from deepbore.errors import SettingError
 from deepbore.integrations.lightning import PruningCallback
@@ -49,12 +50,14 @@ class Constant(LightningModule):
         return torch.optim.SGD(self.parameters(), 0.1)
 
 
-def fitted(x, *callbacks, validates=True, **settings):
-    """The trainer of five epochs."""
-    data = DataLoader(torch.zeros(2, 1))
+def fitted(x, *callbacks, validates=True, n=2, data=None, ckpt_path=None, **settings):
+    """The trainer of five epochs of n batches; x is what it logs, or the model."""
+    train = DataLoader(torch.zeros(n, 1) if data is None else data)
+    held_out = [DataLoader(torch.zeros(2, 1))] if validates else []
     trainer = quiet_trainer(**{"max_epochs": 5, "callbacks": list(callbacks)} | settings)
     with quiet():
-        trainer.fit(Constant(x), data, *([data] if validates else []))
+        model = x if isinstance(x, LightningModule) else Constant(x)
+        trainer.fit(model, train, *held_out, ckpt_path=ckpt_path)
     return trainer
 
 
@@ -97,9 +100,9 @@ def test_by_ask_and_tell_the_training_raises_what_is_to_be_told():
 
 
 def test_what_is_not_logged_is_not_reported():
-    (trial,) = Study(LINE).ask()
-    fitted(0.75, PruningCallback(trial, "val_los"))
-    assert trial.reports == {}
+    study = Study(LINE)
+    fitted(0.75, PruningCallback(study.ask_one(), "val_los"))
+    assert study.trials[0].reports == {}
 
 
 @pytest.mark.parametrize(("trial", "monitor"), [(3, "val_loss"), (Trial(0, {}), ""), (Trial(0, {}), None)])
@@ -154,3 +157,165 @@ def test_under_ddp_the_first_rank_decides_and_both_end_together():
             rank.kill()
     assert "rank 0 says val_loss after 3 epochs [1, 2, 3]" in said[0][0], said
     assert "rank 1 says val_loss after 3 epochs" in said[1][0], said
+
+
+# --- the same progress, whatever the shape of a training --------------------------------------------------------------
+
+
+class Endless(IterableDataset):
+    """Batches without a known number."""
+
+    def __iter__(self):
+        return iter(torch.zeros(6, 1))
+
+
+def of_one_fit(n=12, **settings):
+    def train(x, trial):
+        fitted(x, PruningCallback(trial, "val_loss"), n=n, **settings)
+
+    return train
+
+
+def folds(x, trial):
+    for _ in range(3):
+        fitted(x, PruningCallback(trial, "val_loss"), max_epochs=2)
+
+
+def tuning_after_training(x, trial):
+    fitted(x + 1, PruningCallback(trial, "train_loss"), validates=False, max_epochs=3)
+    fitted(x, PruningCallback(trial, "val_loss"), max_epochs=2, val_check_interval=0.5)
+
+
+def resumed(x, trial):
+    with tempfile.TemporaryDirectory() as folder:
+        first = fitted(x, PruningCallback(trial, "val_loss"), max_epochs=2)
+        first.save_checkpoint(f"{folder}/last.ckpt")
+        fitted(x, PruningCallback(trial, "val_loss"), max_epochs=4, ckpt_path=f"{folder}/last.ckpt")
+
+
+def falling(x, trial):
+    for left in range(6, 0, -1):
+        trial.report(x, left)
+        if trial.should_prune():
+            raise TrialPruned
+
+
+TENTHS = [round(k / 10, 1) for k in range(1, 11)]
+SHAPES = {
+    "an epoch": (of_one_fit(), [1, 2, 3, 4, 5]),
+    "ten validations of one epoch": (of_one_fit(max_epochs=1, val_check_interval=0.1, n=20), TENTHS),
+    "two validations an epoch": (of_one_fit(max_epochs=2, val_check_interval=0.5), [0.5, 1, 1.5, 2]),
+    "every second epoch": (of_one_fit(max_epochs=6, check_val_every_n_epoch=2), [2, 4, 6]),
+    "by batches across epochs": (
+        of_one_fit(max_epochs=3, check_val_every_n_epoch=None, val_check_interval=9),
+        [0.75, 1.5, 2.25, 3],
+    ),
+    "accumulated batches": (
+        of_one_fit(max_epochs=2, accumulate_grad_batches=4, val_check_interval=6),
+        [0.5, 1, 1.5, 2],
+    ),
+    "an unknown number of batches": (
+        of_one_fit(max_epochs=2, val_check_interval=3, data=Endless()),
+        [0.75, 1, 1.75, 2],
+    ),
+    "folds": (folds, [1, 2, 3, 4, 5, 6]),
+    "fine-tuning after training": (tuning_after_training, [1, 2, 3, 4, 4.5, 5, 5.5]),
+    "a checkpoint that is resumed": (resumed, [1, 2, 3, 4]),
+    "steps that fall": (falling, [6, 7, 8, 9, 10, 11]),
+}
+
+
+QUICK = {"ten validations of one epoch", "folds", "steps that fall"}
+
+
+@pytest.mark.parametrize(
+    "shape", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SHAPES]
+)
+def test_trainings_of_each_shape_are_compared_at_the_same_progress(shape):
+    train, steps = SHAPES[shape]
+
+    def run(value_of):
+        study = Study(LINE, pruner=MedianPruner(startup_trials=3, warmup_steps=0), seed=0)
+
+        def objective(params, trial):
+            train(value_of(trial.id), trial)
+            return value_of(trial.id)
+
+        study.optimize(objective, 6, progress=False)
+        return study.trials
+
+    equal = run(lambda _row: 0.5)
+    assert {trial.status for trial in equal} == {Status.COMPLETE}
+    assert [list(trial.reports) for trial in equal] == [pytest.approx(steps)] * 6
+    kinds = run(lambda row: 0.5 + row % 2)
+    assert [trial.id for trial in kinds if trial.status is Status.PRUNED] == [3, 5]
+    assert {len(trial.reports) for trial in kinds if trial.status is Status.PRUNED} == {1}
+
+
+def test_other_batches_are_at_the_same_progress():
+    steps = []
+    for n in (8, 20, 40):
+        study = Study(LINE)
+        fitted(0.5, PruningCallback(study.ask_one(), "val_loss"), n=n, max_epochs=2, val_check_interval=0.25)
+        steps.append(list(study.trials[0].reports))
+    assert steps[0] == steps[1] == steps[2] == [0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2]
+
+
+class Rising(Constant):
+    """Logs in training the number of batches so far, in validation minus that."""
+
+    def training_step(self, batch):
+        self.log("train_loss", float(self.global_step), on_epoch=True, on_step=False)
+        self.log("step_loss", float(self.global_step), on_epoch=False, on_step=True)
+        return self.weight
+
+    def validation_step(self, batch):
+        self.log("val_loss", -float(self.global_step))
+
+    def on_train_epoch_end(self):
+        self.log("late", float(self.global_step))
+
+
+# regression: at a validation the loss of the training was that of the epoch before, and epochs without a validation
+# reported the last one's
+@pytest.mark.parametrize(
+    ("monitor", "settings", "reports"),
+    [
+        ("train_loss", {}, {1: 0.5, 2: 2.5, 3: 4.5}),
+        ("train_loss", {"check_val_every_n_epoch": 2}, {1: 0.5, 2: 2.5, 3: 4.5}),
+        ("train_loss", {"val_check_interval": 1}, {1: 0.5, 2: 2.5, 3: 4.5}),
+        ("val_loss", {"check_val_every_n_epoch": 2}, {2: -4}),
+        ("val_loss", {"val_check_interval": 1}, {0.5: -1, 1: -2, 1.5: -3, 2: -4, 2.5: -5, 3: -6}),
+        ("step_loss", {}, {1: 1, 2: 3, 3: 5}),
+        ("val_loss", {"limit_val_batches": 0}, {}),
+    ],
+)
+@pytest.mark.parametrize("early", [False, True])
+def test_what_was_not_measured_is_not_reported(monitor, settings, reports, early):
+    study = Study(LINE)
+    others = [EarlyStopping(monitor, patience=9, strict=False)] if early else []  # it reads the metrics, too
+    fitted(Rising(0.5), PruningCallback(study.ask_one(), monitor), *others, n=2, max_epochs=3, **settings)
+    assert study.trials[0].reports == pytest.approx(reports)
+
+
+@pytest.mark.parametrize("validates", [True, False])
+@pytest.mark.parametrize(
+    ("monitor", "hint"), [("val_los", "Did you mean 'val_loss'"), ("accuracy", "has logged no such")]
+)
+def test_a_metric_that_never_comes_is_said_once(monitor, hint, validates, caplog, monkeypatch):
+    monkeypatch.setattr("deepbore.integrations.lightning._missed", set())
+    for _ in range(2):
+        study = Study(LINE)
+        fitted(0.5, PruningCallback(study.ask_one(), monitor), validates=validates, max_epochs=2)
+        assert study.trials[0].reports == {}
+    (said,) = (record.getMessage() for record in caplog.records if record.name == "deepbore.integrations.lightning")
+    assert ("Did you mean 'val_loss'" in said) is (validates and monitor == "val_los")
+    assert hint in said or not validates
+
+
+@pytest.mark.parametrize("settings", [{"check_val_every_n_epoch": 3}, {"max_epochs": 2}])
+def test_a_metric_that_comes_late_is_not_said_to_be_missing(settings, caplog):
+    study = Study(LINE)
+    fitted(0.5, PruningCallback(study.ask_one(), "val_loss"), **settings)
+    assert study.trials[0].reports
+    assert not caplog.records

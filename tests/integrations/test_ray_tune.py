@@ -156,3 +156,26 @@ def test_a_run_of_tune_with_asha(tmp_path):
         assert counted.count("COMPLETE") == steps.count(9) > 0
     finally:
         ray.shutdown()
+
+
+# regression: a domain within a choice was a choice, and the first suggestion ended with an odd error
+@pytest.mark.parametrize(
+    "space",
+    [
+        {"part": tune.choice([{"lr": tune.uniform(0, 1)}, {"m": 2}])},
+        {"part": tune.choice([tune.uniform(0, 1), 2])},
+        {"part": tune.choice([[1, tune.randint(0, 3)], [2, 3]])},
+        {"part": tune.choice([{"deep": {"er": (tune.choice([1, 2]),)}}, 1])},
+        {"part": tune.choice([{"lr": tune.grid_search([1, 2])}, 1])},
+        {"part": [tune.uniform(0, 1)], "x": tune.uniform(0, 1)},
+    ],
+)
+def test_a_domain_within_a_choice_is_refused_when_the_search_is_made(space):
+    with pytest.raises(SpaceError, match=r"'part'.* within it"):
+        search(space=space)
+    with pytest.raises(SpaceError, match=r"'part'.* within it"):
+        DeepBoreSearch().set_search_properties("loss", "min", space)
+
+
+def test_choices_that_are_dicts_without_domains_stay():
+    assert search(space={"part": tune.choice([{"lr": 1}, {"m": [2]}])}).suggest("a")["part"] in [{"lr": 1}, {"m": [2]}]

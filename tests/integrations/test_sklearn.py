@@ -3,11 +3,21 @@
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import clone
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupShuffleSplit,
+    KFold,
+    RandomizedSearchCV,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,7 +35,7 @@ from deepbore import (
     Real,
     SearchSpace,
 )
-from deepbore.errors import SettingError
+from deepbore.errors import JournalError, SettingError
 from deepbore.integrations.sklearn import DeepBoreSearchCV
 
 X, Y = (part[:400] for part in load_digits(return_X_y=True))
@@ -209,3 +219,119 @@ def test_it_passes_the_checks_of_scikit_learn_that_its_own_search_passes(estimat
 
     theirs = failed(RandomizedSearchCV(estimator, {name: [1e-3, 10.0]}, n_iter=2, random_state=0, cv=2))
     assert failed(DeepBoreSearchCV(estimator, {name: Real(1e-3, 10, log=True)}, n_iter=4, cv=2)) <= theirs
+
+
+class Same(ClassifierMixin, BaseEstimator):
+    """A classifier that is the same whatever its parameters are: its scores differ by the splits alone."""
+
+    def __init__(self, C=1.0, other=None):
+        self.C, self.other = C, other
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.where(np.asarray(X)[:, 1] > 0, self.classes_[0], self.classes_[1])
+
+
+RANDOM = np.random.default_rng(0)
+FEATURES, CLASSES, GROUPS = RANDOM.normal(size=(60, 3)), RANDOM.integers(0, 2, 60), np.arange(60) // 3
+SHUFFLES = [
+    KFold(3, shuffle=True),
+    KFold(3, shuffle=True, random_state=np.random.RandomState(0)),
+    StratifiedKFold(3, shuffle=True),
+    ShuffleSplit(3),
+    StratifiedShuffleSplit(3),
+    RepeatedStratifiedKFold(n_splits=2, n_repeats=2),
+]
+OF_C = {"C": Real(1e-3, 1, log=True)}
+
+
+# regression: the splitter was asked again for each batch, so that configurations were compared on different splits
+@pytest.mark.parametrize("cv", SHUFFLES, ids=lambda cv: type(cv).__name__)
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_all_configurations_are_compared_on_the_same_splits(cv, batch_size):
+    search = DeepBoreSearchCV(Same(), OF_C, n_iter=6, batch_size=batch_size, cv=cv).fit(FEATURES, CLASSES)
+    found = [search.cv_results_[f"split{k}_test_score"] for k in range(search.n_splits_)]
+    assert np.ptp(found, axis=1).max() == 0
+    assert np.ptp(found) > 0  # the splits differ
+
+
+def test_each_fit_splits_by_itself():
+    search = DeepBoreSearchCV(Same(), OF_C, n_iter=2, cv=KFold(3, shuffle=True))
+    assert len({tuple(search.fit(FEATURES, CLASSES).cv_results_["split0_test_score"]) for _ in range(12)}) > 1
+
+
+def test_groups_and_splits_that_are_read_once_go_with_it():
+    search = DeepBoreSearchCV(Same(), OF_C, n_iter=4, cv=GroupShuffleSplit(3)).fit(FEATURES, CLASSES, groups=GROUPS)
+    assert np.ptp(search.cv_results_["split0_test_score"]) == 0
+    for cv in (KFold(3).split(FEATURES), list(KFold(3).split(FEATURES))):
+        search = DeepBoreSearchCV(Same(), OF_C, n_iter=4, cv=cv).fit(FEATURES, CLASSES)
+        assert search.n_splits_ == 3
+        assert np.ptp(search.cv_results_["split0_test_score"]) == 0
+
+
+OTHER = FEATURES + 1e-9
+WEIGHTS = np.ones(60)
+
+
+# regression: a fit on other data took the trials of the earlier one for its own, and did not search
+@pytest.mark.parametrize(
+    ("says", "changed", "data", "given"),
+    [
+        ("data", {}, (OTHER, CLASSES), {}),
+        ("data", {}, (FEATURES, 1 - CLASSES), {}),
+        ("data", {}, (FEATURES.astype(np.float32), CLASSES), {}),
+        ("data", {}, (FEATURES, CLASSES), {"sample_weight": WEIGHTS}),
+        ("estimator", {"estimator": Same(other=3)}, (FEATURES, CLASSES), {}),
+        ("estimator", {"estimator": LogisticRegression()}, (FEATURES, CLASSES), {}),
+        ("scoring", {"scoring": "balanced_accuracy"}, (FEATURES, CLASSES), {}),
+        ("cv", {"cv": 4}, (FEATURES, CLASSES), {}),
+        ("cv", {"cv": KFold(3, shuffle=True)}, (FEATURES, CLASSES), {}),
+        ("data and scoring", {"scoring": "f1"}, (OTHER, CLASSES), {}),
+    ],
+)
+def test_a_journal_of_another_search_is_refused_by_name(says, changed, data, given, tmp_path):
+    settings = {"n_iter": 3, "cv": 3, "journal": tmp_path / "search.jsonl", "estimator": Same(), "space": OF_C}
+    first = DeepBoreSearchCV(**settings).fit(FEATURES, CLASSES)
+    kept = settings["journal"].read_bytes()
+    with pytest.raises(JournalError, match=f"a search with other {says}, whose scores"):
+        DeepBoreSearchCV(**settings | {"n_iter": 6} | changed).fit(*data, **given)
+    assert settings["journal"].read_bytes() == kept
+    again = DeepBoreSearchCV(**settings | {"n_iter": 6}).fit(FEATURES.copy(order="F"), CLASSES.copy())
+    assert len(again.study_.trials) == 6
+    assert again.study_.trials[0].params == first.study_.trials[0].params
+
+
+def test_splits_that_differ_at_each_fit_do_not_go_on(tmp_path):
+    shuffles = {"cv": KFold(3, shuffle=True), "journal": tmp_path / "search.jsonl", "n_iter": 2}
+    DeepBoreSearchCV(Same(), OF_C, **shuffles).fit(FEATURES, CLASSES)
+    with pytest.raises(JournalError, match=r"other cv.*random_state"):
+        DeepBoreSearchCV(Same(), OF_C, **shuffles).fit(FEATURES, CLASSES)
+
+
+@pytest.mark.parametrize("kind", ["frame", "text", "sparse", "list"])
+def test_the_same_data_go_on_whatever_holds_them(kind, tmp_path):
+    def made():
+        if kind == "frame":
+            return pytest.importorskip("pandas").DataFrame({"a": FEATURES[:, 0], "b": FEATURES[:, 1]})
+        if kind == "text":
+            pandas = pytest.importorskip("pandas")
+            return pandas.DataFrame({"a": [f"text {k}" for k in range(60)], "b": FEATURES[:, 1]})
+        return csr_matrix(FEATURES) if kind == "sparse" else FEATURES.tolist()
+
+    class Any(Same):
+        def predict(self, X):
+            return np.resize(self.classes_, X.shape[0] if hasattr(X, "shape") else len(X))
+
+    settings = {"cv": 2, "journal": tmp_path / "search.jsonl"}
+    DeepBoreSearchCV(Any(), OF_C, n_iter=2, **settings).fit(made(), CLASSES)
+    assert len(DeepBoreSearchCV(Any(), OF_C, n_iter=3, **settings).fit(made(), CLASSES).study_.trials) == 3
+    changed = made()
+    if hasattr(changed, "iloc"):
+        changed.iloc[3, 1] = 7.0
+    else:
+        changed[3] = changed[4]
+    with pytest.raises(JournalError, match="other data"):
+        DeepBoreSearchCV(Any(), OF_C, n_iter=4, **settings).fit(changed, CLASSES)

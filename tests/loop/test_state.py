@@ -25,6 +25,7 @@ from deepbore import (
     Training,
     minimize,
 )
+from deepbore.compute.devices import stream_seed
 from deepbore.data.observations import Status
 from deepbore.errors import JournalError, PointError
 from deepbore.loop.engine import Engine
@@ -481,3 +482,25 @@ def test_a_state_with_the_keys_of_version_0_2_loads():
     former = {"rehearsals": 3, "promised": [(0, 3.0)], "disappointed": {"rule": 2}}
     state.load_state_dict({"queue": [], "generator": state.generator.get_state(), **former})
     assert (state.warmup_epochs, state.pending_promotions, state.low_gain_streaks) == (3, [(0, 3.0)], {"rule": 2})
+
+
+# regression: of a seed torch's generators take 32 bits, so that others gave the same run
+@pytest.mark.parametrize(
+    ("one", "other"), [(5, 5 + 2**32), (0, 2**62), (-1, 2**32 - 1), (0, -(2**63)), (1, 1 + 2**33), (2**32, 2**33)]
+)
+def test_all_bits_of_a_seed_count(one, other):
+    def points(seed, strategy=None):
+        return [trial.params for trial in Study(SQUARE, seed=seed, strategy=strategy).ask(3)]
+
+    for strategy in (None, "random", "sobol"):
+        assert points(one, strategy) != points(other, strategy)
+        assert points(other, strategy) == points(other, strategy)
+    assert not torch.equal(SQUARE.sobol(4, seed=one), SQUARE.sobol(4, seed=other))
+    study = Study(SQUARE, seed=one, strategy="random")
+    study.reseed(other)
+    assert [trial.params for trial in study.ask(3)] == points(other, "random")
+
+
+def test_seeds_of_32_bits_are_as_they_were():
+    assert [stream_seed(seed) for seed in (0, 7, 2**32 - 1)] == [0, 7, 2**32 - 1]
+    assert len({stream_seed(seed) for seed in [*range(2**40, 2**40 + 1000), *range(-1000, 1000)]}) == 3000

@@ -281,3 +281,25 @@ def test_no_improvement_counts_from_when_the_best_trial_was_told():
     late = told.index(0)
     assert 3 <= late <= 4
     assert len(told) in (late + 1 + 5, late + 1 + 6)  # one more may run when the rule is met
+
+
+# regression: it ended a run whose first evaluations had failed, with nothing to compare the next ones with
+@pytest.mark.parametrize("lacks", ["a value", "a feasible value"])
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.EvaluationWarning")
+def test_a_rule_that_compares_with_nothing_ends_no_run(lacks, k):
+    calls = []
+
+    def objective(params):
+        calls.append(1)
+        is_early = len(calls) <= 5
+        if lacks == "a value":
+            return math.nan if is_early else 1.0
+        return deepbore.Outcome(1.0, constraints=[1.0 if is_early else -1.0])
+
+    rules = [NoImprovement(k)]
+    minimize(objective, PLANE, 20, stop_when=rules, strategy="random", max_failures=None, progress=False)
+    assert len(calls) == 5 + 1 + k
+    calls.clear()
+    minimize(objective, PLANE, 4, stop_when=rules, strategy="random", max_failures=None, progress=False)
+    assert len(calls) == 4

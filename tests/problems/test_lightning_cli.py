@@ -152,14 +152,14 @@ class Counting(LightningModule):
         return torch.optim.SGD(self.parameters(), 0.1)
 
 
-@pytest.mark.parametrize(("metric", "seen"), [("val", [0.0, 1.0, 2.0]), ("late", [0.0, 0.0, 10.0, 10.0, 20.0])])
+@pytest.mark.parametrize(("metric", "seen"), [("val", [0.0, 1.0, 2.0]), ("late", [0.0, 10.0, 20.0])])
 def test_the_callback_sees_what_is_logged_anywhere_in_an_epoch(tmp_path, metric, seen):
     data = DataLoader(torch.zeros(2, 1))
     trainer = quiet_trainer(max_epochs=3, callbacks=[KeepTrial(str(tmp_path), metric)])
     with quiet():
         trainer.fit(Counting(), data, data)
     kept = json.loads((tmp_path / "metrics.json").read_text())
-    assert kept["history"] == seen  # of "late", which comes after the validation, that one sees the epoch before
+    assert kept["history"] == seen  # "late" comes after the validation, which must not report that of the epoch before
     assert kept["final"] == {"val": 2.0, "late": 20.0}
 
 
@@ -174,3 +174,20 @@ def test_the_callback_ends_the_training_where_the_study_says_so(tmp_path, monkey
     kept = json.loads((tmp_path / "metrics.json").read_text())
     assert (kept["history"], kept["steps"], kept["pruned"]) == ([0.0, 1.0], [1, 2], True)
     assert asked == [(3, {1: 0.0}), (3, {2: 1.0})]
+
+
+# regression: epochs without a validation reported the last one's metric again, as if it stood still
+@pytest.mark.parametrize(
+    ("settings", "history", "steps"),
+    [
+        ({"max_epochs": 6, "check_val_every_n_epoch": 3}, [2.0, 5.0], [3, 6]),
+        ({"max_epochs": 1, "val_check_interval": 0.25}, [0.0] * 4, [0.25, 0.5, 0.75, 1]),
+        ({"max_epochs": 2, "val_check_interval": 0.5}, [0.0, 0.0, 1.0, 1.0], [0.5, 1, 1.5, 2]),
+    ],
+)
+def test_the_callback_keeps_what_was_measured_by_parts_of_epochs(tmp_path, settings, history, steps):
+    trainer = quiet_trainer(callbacks=[KeepTrial(str(tmp_path), "val")], **settings)
+    with quiet():
+        trainer.fit(Counting(), DataLoader(torch.zeros(8, 1)), DataLoader(torch.zeros(2, 1)))
+    kept = json.loads((tmp_path / "metrics.json").read_text())
+    assert (kept["history"], kept["steps"]) == (history, steps)

@@ -295,7 +295,7 @@ def repository(tmp_path):
     folder = tmp_path / "docs" / "results" / "benchmark"
     folder.mkdir(parents=True)
     (folder / "bbob.jsonl").write_text("".join(json.dumps(one) + "\n" for one in three_methods()))
-    (tmp_path / "README.md").write_text("before\n<!-- results -->\n<!-- /results -->\nafter\n")
+    (tmp_path / "docs" / "compared.md").write_text("before\n<!-- results -->\n<!-- /results -->\nafter\n")
     return tmp_path
 
 
@@ -315,10 +315,10 @@ def test_a_report_is_written_and_stays_as_it_is(repository, monkeypatch, capsys)
     assert "| *problems (with seeds)* | 8 (24) | 8 (24) | 8 (24) | 8 (24) |" in of["bbob"]
     assert "| tpe | undecided: 0.10 (1/0/0, p 1.0); 0.10; – |" in of["bbob-noisy"]  # the best that were seen tie
     assert "| deepbore | 10 | 10 |" in of["runs"]  # milliseconds
-    readme = (repository / "README.md").read_text()
-    assert readme.startswith("before\n<!-- results -->\n")
-    assert readme.endswith("<!-- /results -->\nafter\n")
-    assert "| bbob (12) | **1.00** |" in readme
+    summary = (repository / "docs" / "compared.md").read_text()
+    assert summary.startswith("before\n<!-- results -->\n")
+    assert summary.endswith("<!-- /results -->\nafter\n")
+    assert "| bbob (12) | **1.00** |" in summary
     drawn = repository / "docs" / "pictures" / "bbob-targets.png"
     assert "(../pictures/bbob-targets.png)" in of["bbob"]
     assert 3_000 < drawn.stat().st_size < 60_000
@@ -355,11 +355,11 @@ def test_new_runs_make_the_documents_stale(repository, monkeypatch):
     assert report(monkeypatch, "--root", repository, "--check") == 1
 
 
-def test_without_runs_the_readme_stays_as_it_is(repository, monkeypatch):
+def test_without_runs_the_comparisons_stay_as_they_are(repository, monkeypatch):
     (repository / "docs" / "results" / "benchmark" / "bbob.jsonl").unlink()
-    before = (repository / "README.md").read_text()
+    before = (repository / "docs" / "compared.md").read_text()
     assert report(monkeypatch, "--root", repository) == 0
-    assert (repository / "README.md").read_text() == before
+    assert (repository / "docs" / "compared.md").read_text() == before
     assert "no runs yet" in (repository / "docs" / "results.md").read_text()
 
 

@@ -51,7 +51,7 @@ def test_a_command_has_each_option_that_no_other_group_decides():
     assert names(Options) >= ELSEWHERE | OF_THE_COMMAND
     assert names(LoopSettings) - ELSEWHERE - OF_THE_COMMAND == {
         "n_trials", "seed", "strategy", "acquisition", "candidates", "n_initial", "pruner", "budget", "noisy",
-        "timeout", "stop_when", "max_failures", "batch_size", "workers",
+        "timeout", "cost_limit", "stop_when", "max_failures", "batch_size", "workers",
     }  # fmt: skip
 
 
