@@ -4,9 +4,10 @@ import warnings
 from typing import Any
 
 from deepbore import validation
+from deepbore.errors import DeprecatedUse
 
 
 def __getattr__(name: str) -> Any:
     value = getattr(validation, name)
-    warnings.warn(f"{__name__}.{name} is now deepbore.validation.{name}", DeprecationWarning, stacklevel=2)
+    warnings.warn(f"{__name__}.{name} is now deepbore.validation.{name}", DeprecatedUse, stacklevel=2)
     return value

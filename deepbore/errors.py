@@ -1,7 +1,7 @@
 """The errors that deepbore raises on purpose: one tree, each class also one of Python's own.
 
 Catch `DeepBoreError` for all of them, or `ValueError`, `RuntimeError`, ... as usual. Every message names the rule, the
-value that broke it and the way out.
+value that broke it and the way out. And the category of warnings about former names.
 """
 
 from deepbore.text import visible
@@ -88,3 +88,10 @@ class StudyLed(DeepBoreError, RuntimeError):
 
 class MissingPackage(DeepBoreError, ImportError):
     """An optional package is needed for what was asked."""
+
+
+class DeprecatedUse(DeprecationWarning):
+    """A former name or setting of deepbore, which works as before; the message names the new one.
+
+    To find them in a program of yours: `warnings.simplefilter("error", deepbore.errors.DeprecatedUse)`.
+    """

@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 from deepbore import component
+from deepbore.errors import DeprecatedUse
 
 RENAMED = {"part": "Component"}  # in lower case
 
@@ -11,5 +12,5 @@ RENAMED = {"part": "Component"}  # in lower case
 def __getattr__(name: str) -> Any:
     new = RENAMED.get(name.lower(), name)
     value = getattr(component, new)
-    warnings.warn(f"{__name__}.{name} is now deepbore.component.{new}", DeprecationWarning, stacklevel=2)
+    warnings.warn(f"{__name__}.{name} is now deepbore.component.{new}", DeprecatedUse, stacklevel=2)
     return value

@@ -18,7 +18,8 @@ ROOMS = [
     "text", "names", "errors", "validation", "component", "checks", "parts", "compute", "space", "data", "pruners",
     "labels", "classifiers", "acquisition", "candidates", "strategies", "worker", "evaluators", "loop", "study", "cli",
 ]  # fmt: skip
-BESIDE = {"problems", "plots", "testing", "integrations"}  # only the command line, the front door, imports from them
+BESIDE = {"problems", "plots", "testing", "integrations"}  # only doors import from them
+DOORS = {"cli", "worker/shared.py"}  # programs of their own: the command line, the worker of a shared study
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -27,13 +28,8 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_name(path) for path in FILES}
-
-
-KNOWN = {  # circles by `import_module` that are still to be opened; none is added
-    ("deepbore.classifiers.base", "deepbore.classifiers.trained"),
-    ("deepbore.worker.shared", "deepbore.integrations.alone"),
-}
+FILE_OF = {module_name(path): path for path in FILES}
+MODULES = set(FILE_OF)
 
 
 def imports(path: Path) -> set[str]:
@@ -41,8 +37,7 @@ def imports(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
-            named = {each.value for each in node.args if isinstance(each, ast.Constant)} & MODULES
-            found |= {each for each in named if (module_name(path), each) not in KNOWN}
+            found |= {each.value for each in node.args if isinstance(each, ast.Constant)} & MODULES
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "deepbore":
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
@@ -57,9 +52,20 @@ def test_a_room_imports_only_from_rooms_on_its_left(path):
         return
     for other in {name.split(".")[1] for name in imports(path) if "." in name} - {room}:
         if other in BESIDE:
-            assert room == "cli", f"{room} imports {other}"
+            assert DOORS & {room, path.relative_to(PACKAGE).as_posix()}, f"{room} imports {other}"
         else:
             assert ROOMS.index(other) < ROOMS.index(room), f"{room} imports {other}"
+
+
+def test_no_door_is_imported_by_what_it_opens():
+    doors = {module_name(PACKAGE / door) for door in DOORS if door.endswith(".py")}
+    opened, waiting = set(), [module for door in doors for module in imports(FILE_OF[door])]
+    while waiting:
+        if (module := waiting.pop()) not in opened:
+            opened.add(module)
+            waiting += imports(FILE_OF[module]) if module in FILE_OF else []
+    assert opened
+    assert not opened & doors
 
 
 @pytest.mark.parametrize("room", [*ROOMS, *sorted(BESIDE)])
@@ -119,10 +125,18 @@ def test_names_of_kept_configurations_go_on_working():
 
 
 def test_every_error_is_one_of_ours_and_one_of_pythons():
-    ours = [value for value in vars(errors).values() if inspect.isclass(value) and value is not errors.DeepBoreError]
+    apart = (errors.DeepBoreError, errors.DeprecatedUse)
+    ours = [value for value in vars(errors).values() if inspect.isclass(value) and value not in apart]
     for error in ours:
         assert issubclass(error, errors.DeepBoreError)
         assert issubclass(error, (ValueError, TypeError, RuntimeError, ImportError))
+
+
+def test_every_warning_about_a_former_name_is_of_one_category():
+    for path in FILES:
+        named = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)]
+        uses = [node.lineno for node in named if node.id == "DeprecationWarning"]
+        assert not uses or path.name == "errors.py", f"{path.name}:{uses}: use DeprecatedUse, an error in our tests"
 
 
 def test_nobody_outside_the_space_asks_what_kind_a_parameter_is():
@@ -151,6 +165,24 @@ def private_names(tree: ast.AST) -> tuple[set[str], set[str]]:
         elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
             (read if isinstance(node.ctx, ast.Load) else own).add(node.attr)
     return own, read
+
+
+MANY = {"Study": "it holds what a run needs at different times: its state, drivers, control and recommendation"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_a_class_has_ten_private_attributes_at_most(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef) and node.name not in MANY:
+            own = {
+                each.attr
+                for each in ast.walk(node)
+                if isinstance(each, ast.Attribute)
+                and isinstance(each.ctx, ast.Store)
+                and ast.unparse(each.value) == "self"
+                and each.attr.startswith("_")
+            }
+            assert len(own) <= 10, f"{node.name} has {sorted(own)}: split it by what they are for"
 
 
 OF_LIBRARIES = {

@@ -12,6 +12,7 @@ from deepbore.candidates.papers.epsilon_greedy import EpsilonGreedy, RaisedIncum
 from deepbore.candidates.papers.svgd import SVGDCandidates
 from deepbore.candidates.relaxed import DifferentialEvolution, MultiStartLBFGS, RelaxedSearch
 from deepbore.candidates.selection import select_new
+from deepbore.errors import DeprecatedUse
 
 __all__ = [
     "BelieverBatch",
@@ -40,5 +41,5 @@ def __getattr__(name: str) -> Any:
     if name not in FORMER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
     new = FORMER[name]
-    warnings.warn(f"{__name__}.{name} is now {__name__}.{new.__name__}.", DeprecationWarning, stacklevel=2)
+    warnings.warn(f"{__name__}.{name} is now {__name__}.{new.__name__}.", DeprecatedUse, stacklevel=2)
     return new

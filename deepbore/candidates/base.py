@@ -22,7 +22,7 @@ from deepbore.component import Component
 from deepbore.compute.devices import generator_on
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Observations
-from deepbore.errors import SettingError
+from deepbore.errors import DeprecatedUse, SettingError
 from deepbore.space import SearchSpace
 from deepbore.validation import of_kind, required
 
@@ -84,7 +84,7 @@ class Search:
             """An attribute by its former name, with a DeprecationWarning."""
             if name not in FORMER_NAMES:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            warnings.warn(f"Search.{name} is now Search.{FORMER_NAMES[name]}.", DeprecationWarning, stacklevel=2)
+            warnings.warn(f"Search.{name} is now Search.{FORMER_NAMES[name]}.", DeprecatedUse, stacklevel=2)
             return getattr(self, FORMER_NAMES[name])
 
     @property

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, sorted_by_value
 from deepbore.compute.numerics import minimize
+from deepbore.errors import DeprecatedUse
 from deepbore.validation import one_of, whole, within
 
 PER_POINT = 4  # candidates for each point of a batch, at least
@@ -160,7 +161,7 @@ class LocalSearch(Candidates):
         for name, wanted in {"nearby": nearby, "elsewhere": elsewhere}.items():
             one_of((None, True, False), **{name: wanted})
             if wanted is not None:
-                warnings.warn(f"LocalSearch({name}=...) is deprecated. {INSTEAD}", DeprecationWarning, stacklevel=2)
+                warnings.warn(f"LocalSearch({name}=...) is deprecated. {INSTEAD}", DeprecatedUse, stacklevel=2)
         self.samples, self.neighbours, self.centres = samples, neighbours, centres
         self.climbers, self.steps, self.focus, self.iterations = climbers, steps, focus, iterations
         self.nearby, self.elsewhere = nearby, elsewhere

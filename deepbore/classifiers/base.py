@@ -2,15 +2,15 @@
 
 import logging
 import math
-from abc import ABCMeta, abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from deepbore.classifiers.link import Link
+from deepbore.classifiers.optimization import Optimization
 from deepbore.classifiers.posterior import MomentFormula, Posterior
 from deepbore.component import Component
 from deepbore.compute.devices import one_thread
@@ -22,34 +22,19 @@ from deepbore.validation import between, of_kind
 
 QUALITY_ROWS = 512  # of the training data, at most, that `Classifier.quality` judges by
 log = logging.getLogger(__name__)
+Kept = TypeVar("Kept", bound=torch.optim.Optimizer)
 
 
 class Diverged(ArithmeticError):
     """Scores that are not finite after training."""
 
 
-class ClassifierType(ABCMeta):
-    """The type of the class `Classifier`: what a subclass that takes gradient steps need not say.
-
-    A subclass of `Classifier` itself that does not declare `closed_form = True` becomes one of `TrainedClassifier`, a
-    LightningModule, as every classifier was in version 0.2. Lightning is imported for those alone.
-    """
-
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> "ClassifierType":
-        ours = [base for base in bases if isinstance(base, ClassifierType)]
-        is_module = any(issubclass(base, nn.Module) for base in bases if base not in ours)  # as TrainedClassifier is
-        if ours and Classifier in ours and not is_module and not namespace.get("closed_form"):
-            trained: Any = import_module("deepbore.classifiers.trained")  # which imports this module
-            bases = tuple(trained.TrainedClassifier if base is Classifier else base for base in bases)
-        return super().__new__(mcs, name, bases, namespace)
-
-
-class Classifier(Component, nn.Module, metaclass=ClassifierType):
+class Classifier(Component, nn.Module, ABC):
     """A model that learns one labelled batch per epoch, and predicts the posterior distribution of scores.
 
     A higher score means that a point is more likely to be good. A subclass implements `build`, `fit` and `posterior`,
-    and declares the attributes `link` to `kappa` where they differ from the defaults. Unless it declares
-    `closed_form = True`, it is a LightningModule, a `TrainedClassifier`.
+    and declares the attributes `link` to `closed_form` where they differ from the defaults. It is a plain `nn.Module`;
+    one whose gradient steps a Trainer may take is a `TrainedClassifier`, a LightningModule.
 
     Attributes:
         link: the meaning of the scores: estimates of the label itself, logits, or probits.
@@ -61,7 +46,8 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
             needs. The default acquisition depends on its value before `bind`.
         learns_grades: whether graded labels suit it better than classes by one threshold although its scores are logits
             or probits, as for networks: cross-entropy with a grade as the label is a proper scoring rule, too.
-        closed_form: whether `fit` takes no gradient steps, and so needs neither a Trainer nor Lightning.
+        closed_form: whether `fit` takes no gradient steps, and so needs neither a Trainer nor Lightning, and keeps no
+            optimizer.
         kappa: the default number of standard deviations of an upper confidence bound.
         generator: random numbers for weights and minibatches, shared with the classifiers within this one; in a run,
             the run's own generator.
@@ -69,6 +55,7 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
         ready: whether the latest training succeeded; if not, the loop explores.
         best_label: the label that improvement is measured against, of the latest batch (a scalar tensor), or those of a
             reference and a front ((1 + f) x k); see `Labels`.
+        optimization: the optimizers and schedulers of the latest training; None before the first.
     """
 
     link: Link = Link.LOGIT
@@ -82,8 +69,18 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
 
     best_label: Tensor
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "training_step" in vars(cls) and not hasattr(cls, "minibatches"):
+            raise SettingError(
+                f"a classifier with a training_step is a TrainedClassifier, but {cls.__name__} is a plain one. Derive "
+                "it from deepbore.classifiers.TrainedClassifier, or implement fit(batch) in place of training_step."
+            )
+
     def __init__(self) -> None:
         super().__init__()
+        self.optimization: Optimization | None = None
+        self._waiting: Mapping[str, Any] = {}  # the state for optimizers that are not made yet
         self.generator = torch.Generator().manual_seed(0)
         self.run: torch.Generator | None = None
         self.space: SearchSpace | None = None
@@ -154,25 +151,74 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
         between(0, 1, gamma=gamma)
         return self.probability(points) / gamma
 
+    # --- optimizers, of models with gradient steps -------------------------------------------------------------------
+
+    def configure_optimizers(self) -> Any:
+        """The optimizer, in any form that Lightning documents; none by default."""
+        return None
+
+    def optimizers_made(self) -> Optimization:
+        """The optimizers and schedulers of `configure_optimizers`, made at the first call."""
+        if self.optimization is None:
+            self.adopt(Optimization.of(self.configure_optimizers()))
+        assert self.optimization is not None
+        return self.optimization
+
+    def adopt(self, made: Optimization) -> None:
+        """Continues with new optimizers and schedulers in the state of the former ones."""
+        if state := self._own_learning_state():
+            made.load_state_dict(state)
+        self.optimization, self._waiting = made, {}
+
+    def keep_optimizer(self, make: Callable[[], Kept]) -> Kept:
+        """The optimizer that `make` returned at the first call, so that its state lasts over all fits."""
+        if self.optimization is None:
+            self.adopt(Optimization.of(make()))
+        assert self.optimization is not None
+        return cast(Kept, self.optimization.optimizers[0])
+
+    def kept_optimizers(self) -> list[torch.optim.Optimizer]:
+        """The optimizers whose state lasts over all fits, of this classifier and of those within it."""
+        own = [] if type(self).closed_form else self.optimizers_made().optimizers
+        return [*own, *(optimizer for part in self.parts_within for optimizer in part.kept_optimizers())]
+
+    def learning_states(self) -> list[Mapping[str, Any]]:
+        """The states of optimizers and schedulers, one for each classifier with gradient steps, this one first."""
+        own = [] if type(self).closed_form else [self._own_learning_state()]  # the class: a wrapper has none of its own
+        return [*own, *(state for part in self.parts_within for state in part.learning_states())]
+
+    def load_learning_states(self, states: Iterator[Mapping[str, Any]]) -> None:
+        """Restores what `learning_states` returned."""
+        if not type(self).closed_form:
+            self._load_own_learning_state(next(states, {}))
+        for part in self.parts_within:
+            part.load_learning_states(states)
+
+    def _own_learning_state(self) -> Mapping[str, Any]:
+        return self._waiting if self.optimization is None else self.optimization.state_dict()
+
+    def _load_own_learning_state(self, state: Mapping[str, Any]) -> None:
+        if self.optimization is None:
+            self._waiting = state
+        elif state:
+            self.optimization.load_state_dict(state)
+        else:
+            self.optimization = None
+
+    def lightning_optimizer(self) -> Any:
+        """The optimizer, for `fit` to step, as in version 0.3; one without parameters where there is none."""
+        own = self.optimizers_made().optimizers
+        return own[0] if own else torch.optim.SGD([nn.Parameter(torch.zeros(()))], lr=0.0)
+
+    def count_step(self) -> None:
+        """Does nothing, since version 0.4: Lightning counts the steps of the module around this one."""
+
     # --- learning ----------------------------------------------------------------------------------------------------
 
     @property
     def device(self) -> torch.device:
         """Where it is."""
         return self.best_label.device
-
-    def kept_optimizers(self) -> list[torch.optim.Optimizer]:
-        """The optimizers whose state lasts over all fits, of this classifier and of those within it."""
-        return [optimizer for part in self.parts_within for optimizer in part.kept_optimizers()]
-
-    def learning_states(self) -> list[Mapping[str, Any]]:
-        """The states of optimizers and schedulers, one for each classifier with gradient steps, this one first."""
-        return [state for part in self.parts_within for state in part.learning_states()]
-
-    def load_learning_states(self, states: Iterator[Mapping[str, Any]]) -> None:
-        """Restores what `learning_states` returned."""
-        for part in self.parts_within:
-            part.load_learning_states(states)
 
     @property
     def parts_within(self) -> "list[Classifier]":

@@ -249,8 +249,8 @@ def _write(paths: Sequence[str], output: str | None, *, quick: bool, every: floa
 def _write_several(runs: Sequence[Run], target: Path, *, every: float | None) -> None:
     """Writes the page of several runs."""
     from deepbore.cli.compare import check_directions
-    from deepbore.plots.page.page import spans_of
     from deepbore.plots.page.several import NamedRun, report_of_several
+    from deepbore.plots.timeline_chart import spans_of
 
     check_directions(runs)
     names = [run.name for run in runs]

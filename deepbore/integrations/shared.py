@@ -10,9 +10,9 @@ import logging
 import math
 import time
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Unpack
@@ -82,6 +82,98 @@ def distribution(parameter: Parameter) -> BaseDistribution:
     return FloatDistribution(scale.low, scale.high, log=scale.log)
 
 
+# --- what the evaluator keeps in mind --------------------------------------------------------------------------------
+
+
+class Queue:
+    """The trials that wait for workers: those that there are, how many there should be, and what workers know of them.
+
+    Args:
+        write: writes ids into the storage, where workers read them.
+        ahead: how many trials wait: below 1 a share of those that run, but at least one; else a number.
+    """
+
+    def __init__(self, write: Callable[[list[int]], None], ahead: float):
+        self.write, self.ahead = write, ahead
+        self.ids: list[int] = []
+        self.running = self.wanted = 0
+        self.written: list[int] = []
+        self.written_at = -math.inf
+
+    def tell(self, every: float = 0.0) -> None:
+        """Tells the workers which trials wait, at most once in so many seconds."""
+        if self.written != self.ids and time.monotonic() - self.written_at >= every:
+            self.written, self.written_at = list(self.ids), time.monotonic()
+            self.write(self.written)
+
+    def seen(self, ids: list[int], running: Sequence[FrozenTrial], finished: Sequence[FrozenTrial]) -> None:
+        """Takes in what waits, and sets how many should: after it was emptied, four times what was taken."""
+        taken = len(self.ids) - len(ids)
+        self.ids, self.running = ids, len(running)
+        self.wanted = max(1, math.ceil(self.ahead * len(running)) if self.ahead < 1 else int(self.ahead))
+        if not ids:
+            busy = {mark_in(each)["worker"] for each in [*running, *finished]}
+            self.wanted = max(self.wanted, min(4 * taken, 2 * len(busy)))
+
+
+class Pace:
+    """When the storage is looked at: after `poll` seconds, and `REST` times as long as the last look took.
+
+    Args:
+        poll: seconds.
+    """
+
+    def __init__(self, poll: float):
+        self.poll = poll
+        self.ended, self.took = -math.inf, 0.0  # when the latest look ended, and what it took
+        self.is_urgent = False  # whether that found an empty queue, and there are new trials
+
+    def rest(self) -> None:
+        """Waits until the next look is due."""
+        pause = REST * self.took if self.is_urgent else max(self.poll, REST * self.took)
+        time.sleep(max(0.0, self.ended + pause - time.monotonic()))
+
+    def looked(self, began: float) -> None:
+        """Takes in a look that has ended now."""
+        self.ended, self.is_urgent = time.monotonic(), False
+        self.took = self.ended - began
+
+
+class Watch:
+    """Signs of life of workers, by this process's clock."""
+
+    def __init__(self) -> None:
+        self.marks: dict[int, tuple[Any, float]] = {}  # the last sign for each running trial, and when it came
+        self.every = HEARTBEAT  # of the latest worker that was seen
+
+    def lost(self, running: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+        """The trials whose worker gives no sign of life any more."""
+        now, before, gone = time.monotonic(), self.marks, []
+        self.marks = {}
+        for trial in running:
+            mark = trial.system_attrs.get(BEAT)
+            last, since = before.get(trial._trial_id, (None, now))
+            self.every = mark_in(trial)["every"] if mark else self.every
+            if last == mark and now - since > MISSED * self.every:
+                gone.append(trial)
+            else:
+                self.marks[trial._trial_id] = (mark, since if last == mark else now)
+        return gone
+
+
+@dataclass
+class PassedOn:
+    """How far the reports of running trials were passed on, by ids of the storage's trials.
+
+    Attributes:
+        judged: what the pruner has seen.
+        shown: the last step that was shown to observers.
+    """
+
+    judged: dict[int, dict[float, float]] = field(default_factory=dict)
+    shown: dict[int, float] = field(default_factory=dict)
+
+
 # --- the evaluator ---------------------------------------------------------------------------------------------------
 
 
@@ -125,8 +217,7 @@ class StorageEvaluator(Evaluator):
                 f"choices that are objects do not go through a storage, but those of {objects} are. Give their names, "
                 "and let the workers look up what they stand for."
             )
-        self.ahead, self.study, self.name = ahead, study, name
-        self.poll = float(seconds(poll) or 0)
+        self.study, self.name = study, name
         self.n_trials = n_trials
         self.heartbeat = float(seconds(heartbeat) or 0)
         self.mark = {"leader": process_name(), "every": self.heartbeat}
@@ -141,16 +232,8 @@ class StorageEvaluator(Evaluator):
         self._enqueued: dict[int, Params] = {}  # by users, or begun by workers; not yet one of our trials
         self._begun: set[int] = set()  # those of them that workers have begun
         self._taken: set[int] | None = None  # numbers of such trials that earlier leaders were told of
-        self._watched: dict[int, tuple[Any, float]] = {}  # the last sign of life of those that run, and when it came
-        self._judged: dict[int, dict[float, float]] = {}  # reports that the pruner has seen
-        self._shown: dict[int, float] = {}  # the last step that whoever looks on has seen
-        self._every = HEARTBEAT  # of the latest worker that was seen
-        self._waiting = self._running = self._wanted = 0
-        self._queue: list[int] = []  # ids of those that wait
-        self._told: list[int] = []  # those that workers were told of, and when
-        self._told_at = -math.inf
-        self._looked, self._took = -math.inf, 0.0  # when the latest look ended, and what it took
-        self._is_urgent = False  # whether it found an empty queue, and there are new trials
+        self._passed_on = PassedOn()
+        self._queue, self._pace, self._watch = Queue(self._write, ahead), Pace(float(seconds(poll) or 0)), Watch()
         self._beats: Beats | None = None
         self._look()  # what workers have begun is in the study's queue before a run counts its trials
 
@@ -215,14 +298,18 @@ class StorageEvaluator(Evaluator):
 
     def end(self) -> None:
         """Tells the workers that there are no more trials."""
-        self._write_queue([])
+        self._queue.ids = []
+        self._queue.tell()
         self._say(DONE, ENDED)
+
+    def _write(self, ids: list[int]) -> None:
+        self._say(QUEUE, ids)
 
     # --- Evaluator ---------------------------------------------------------------------------------------------------
 
     @property
     def workers(self) -> int:  # type: ignore[override]  # they come and go
-        return max(1, self._running)
+        return max(1, self._queue.running)
 
     @property
     def outstanding(self) -> int:
@@ -230,7 +317,7 @@ class StorageEvaluator(Evaluator):
 
     @property
     def free(self) -> int:
-        return self._wanted - self._waiting
+        return self._queue.wanted - len(self._queue.ids)
 
     @property
     def begun(self) -> int:
@@ -251,18 +338,15 @@ class StorageEvaluator(Evaluator):
         self._links[identity] = trial
         if identity in self._begun:  # it does not wait
             return
-        self._is_urgent = self._is_urgent or not self._waiting
-        self._waiting += 1  # until the next look, as the next line
-        self._queue.append(identity)
-        if time.monotonic() - self._told_at > self.poll:  # a large batch takes seconds
-            self._write_queue(self._queue)
+        self._pace.is_urgent = self._pace.is_urgent or not self._queue.ids
+        self._queue.ids.append(identity)  # until the next look
+        self._queue.tell(every=self._pace.poll)  # a large batch takes seconds
 
     def collect(self) -> list[Finished]:
         if not self._links:
             return []
-        self._write_queue(self._queue)
-        pause = REST * self._took if self._is_urgent else max(self.poll, REST * self._took)
-        time.sleep(max(0.0, self._looked + pause - time.monotonic()))
+        self._queue.tell()
+        self._pace.rest()
         return self._look()
 
     def withdraw(self) -> list[Trial]:
@@ -270,7 +354,7 @@ class StorageEvaluator(Evaluator):
         states = (TrialState.WAITING,)
         waiting = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False, states=states)
         ours = [each._trial_id for each in waiting if each._trial_id in self._links]
-        self._waiting, self._queue = 0, []
+        self._queue.ids = []
         return [self._links.pop(identity) for identity in ours]
 
     def close(self) -> None:
@@ -280,12 +364,6 @@ class StorageEvaluator(Evaluator):
         self._release()
 
     # --- within ------------------------------------------------------------------------------------------------------
-
-    def _write_queue(self, queue: Sequence[int]) -> None:
-        """Tells the workers which trials wait."""
-        if self._told != queue:
-            self._told, self._told_at = list(queue), time.monotonic()
-            self._say(QUEUE, self._told)
 
     def _created(self, trial: Trial) -> int:
         """A new waiting trial of the storage."""
@@ -337,16 +415,16 @@ class StorageEvaluator(Evaluator):
         own = [trial for trial in trials if trial._trial_id in self._links]
         running = [trial for trial in own if trial.state == TrialState.RUNNING]
         finished = [trial for trial in own if trial.state.is_finished()]
-        self._queue = [trial._trial_id for trial in own if trial.state == TrialState.WAITING]
-        self._set_wanted(len(self._queue), running, finished)
+        waiting = [trial._trial_id for trial in own if trial.state == TrialState.WAITING]
+        self._queue.seen(waiting, running, finished)
         self._show(running)
         self._judge(running)
         unborn = [trial for trial in trials if trial.state == TrialState.RUNNING and is_unborn(trial)]
-        self._requeue_lost([*running, *unborn])
+        for trial in self._watch.lost([*running, *unborn]):
+            self._lose(trial)
         self._enqueue([trial for trial in trials if self._is_for_the_study(trial)])
         finished.sort(key=lambda each: (each.datetime_complete is None, each.datetime_complete, each.number))
-        self._looked, self._is_urgent = time.monotonic(), False
-        self._took = self._looked - began
+        self._pace.looked(began)
         return [self._finished(each) for each in finished]
 
     def _index(self, trials: Iterable[FrozenTrial]) -> None:
@@ -381,26 +459,16 @@ class StorageEvaluator(Evaluator):
             self._taken = {attributes[NUMBER] for attributes in told if NUMBER in attributes}
         return trial.number not in self._taken
 
-    def _set_wanted(self, waiting: int, running: Sequence[FrozenTrial], finished: Sequence[FrozenTrial]) -> None:
-        """Sets how many trials are to wait; if the queue was emptied, four times what was taken, or two a worker."""
-        taken = self._waiting - waiting
-        self._waiting, self._running = waiting, len(running)
-        self._wanted = math.ceil(self.ahead * len(running)) if self.ahead < 1 else int(self.ahead)
-        self._wanted = max(1, self._wanted)
-        if not waiting:
-            busy = {mark_in(each)["worker"] for each in [*running, *finished]}
-            self._wanted = max(self._wanted, min(4 * taken, 2 * len(busy)))
-
     def _show(self, running: Iterable[FrozenTrial]) -> None:
         """Passes on what running trials have reported, to whoever looks on."""
         for trial in running:
             reporting = Reporting.of(self._links[trial._trial_id])
             if reporting is not None and reporting.send is not None:
-                shown = self._shown.get(trial._trial_id, -math.inf)
+                shown = self._passed_on.shown.get(trial._trial_id, -math.inf)
                 for step, value in sorted(trial.intermediate_values.items()):
                     if step > shown:
                         reporting.send(step, value)
-                        self._shown[trial._trial_id] = step
+                        self._passed_on.shown[trial._trial_id] = step
 
     def _judge(self, running: Iterable[FrozenTrial]) -> None:
         """Has the pruner look at what running trials have reported, and tells the workers of those that should end."""
@@ -408,25 +476,12 @@ class StorageEvaluator(Evaluator):
             identity, ours = trial._trial_id, self._links[trial._trial_id]
             judge = None if (reporting := Reporting.of(ours)) is None else reporting.judge
             reports = dict(sorted(trial.intermediate_values.items()))
-            if judge is None or PRUNE in trial.system_attrs or reports == self._judged.get(identity, {}):
+            if judge is None or PRUNE in trial.system_attrs or reports == self._passed_on.judged.get(identity, {}):
                 continue
-            self._judged[identity] = reports
+            self._passed_on.judged[identity] = reports
             if judge(ours.id, reports):
                 with suppress(UpdateFinishedTrialError):
                     patiently(self.storage.set_trial_system_attr, identity, PRUNE, True)
-
-    def _requeue_lost(self, running: Iterable[FrozenTrial]) -> None:
-        """Has trials wait again whose worker gives no sign of life any more, by this process's clock."""
-        now, before = time.monotonic(), self._watched
-        self._watched = {}
-        for trial in running:
-            mark = trial.system_attrs.get(BEAT)
-            last, since = before.get(trial._trial_id, (None, now))
-            self._every = mark_in(trial)["every"] if mark else self._every
-            if last == mark and now - since > MISSED * self._every:
-                self._lose(trial)
-            else:
-                self._watched[trial._trial_id] = (mark, since if last == mark else now)
 
     def _lose(self, trial: FrozenTrial) -> None:
         identity = trial._trial_id
@@ -441,8 +496,7 @@ class StorageEvaluator(Evaluator):
             if again:
                 log.warning("trial %d was lost with its worker, and waits again", row)
                 patiently(self.storage.set_trial_state_values, identity, TrialState.WAITING)
-                self._waiting += 1
-                self._queue.append(identity)
+                self._queue.ids.append(identity)
             else:
                 outcome = LostWorker.failure(f"{times} workers died with it")
                 patiently(self.storage.set_trial_system_attr, identity, OUTCOME, Told(row, outcome).line())

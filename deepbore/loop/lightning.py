@@ -36,15 +36,8 @@ from lightning.pytorch.profilers import PassThroughProfiler
 from torch import nn
 
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.trained import (
-    HOOKS,
-    Minibatch,
-    Optimization,
-    Schedule,
-    TrainedClassifier,
-    overridden,
-    trained_within,
-)
+from deepbore.classifiers.optimization import Optimization, Schedule
+from deepbore.classifiers.trained import HOOKS, Minibatch, TrainedClassifier, overridden, trained_within
 from deepbore.compute.distributed import leave_apart
 from deepbore.compute.torch_state import hook
 from deepbore.labels import LabelledBatch, LabelledObservations

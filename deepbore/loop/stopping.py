@@ -21,7 +21,7 @@ from torch import Tensor
 from deepbore.acquisition import LogExpectedImprovement
 from deepbore.compute.devices import one_thread
 from deepbore.data.outcome import Outcome, Status, WrongReturn
-from deepbore.errors import ObjectiveError, SettingError
+from deepbore.errors import DeprecatedUse, ObjectiveError, SettingError
 from deepbore.loop.engine import Engine
 from deepbore.loop.quiet import in_caller_state
 from deepbore.loop.state import RunState
@@ -116,7 +116,7 @@ class StopRule(ABC):  # noqa: B024  # each rule overrides one of two methods
         super().__init_subclass__()
         if "promises_too_little" in vars(cls):
             message = "StopRule.promises_too_little is now StopRule.predicts_little_gain."
-            warnings.warn(f"{cls.__qualname__}: {message}", DeprecationWarning, stacklevel=2)
+            warnings.warn(f"{cls.__qualname__}: {message}", DeprecatedUse, stacklevel=2)
             cls.predicts_little_gain = cls.promises_too_little  # type: ignore[attr-defined, method-assign]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepbore.plots.on_matplotlib import legend, message, new_figure, thin_spines
-from deepbore.plots.on_plotly import Chart, diagonal, line, titled
+from deepbore.plots.on_plotly import Drawing, diagonal, line, titled
 from deepbore.plots.predictions import judged_rows, mean_labels, name_of_pi, nothing_learned, probability
 from deepbore.plots.style import BAD, GOOD
 from deepbore.validation import whole
@@ -90,7 +90,7 @@ def calibration(study: "Study", *, bins: int = 10, figure: "Figure | None" = Non
     return figure
 
 
-def calibration_chart(shown: Reliability, name: str) -> Chart:
+def calibration_chart(shown: Reliability, name: str) -> Drawing:
     """The same diagram for the page, with two standard errors; the larger a point, the more trials."""
     seen = np.flatnonzero(shown.counts)
     pi, z, counts = shown.mean_pi[seen], shown.mean_z[seen], shown.counts[seen]
@@ -101,4 +101,4 @@ def calibration_chart(shown: Reliability, name: str) -> Chart:
                  hovertext=words, hoverinfo="text", marker=marker, showlegend=False)  # fmt: skip
     square = {"range": [-0.04, 1.04]}
     across, up = titled(f"{name}, said", **square), titled("mean label, with two standard errors", **square)
-    return Chart([diagonal(0.0, 1.0), means], {"xaxis": across, "yaxis": up}, 360)
+    return Drawing([diagonal(0.0, 1.0), means], {"xaxis": across, "yaxis": up}, 360)

@@ -1,8 +1,9 @@
 """`history`: the values of a run in the order of evaluation; `comparison`: the best values of several runs."""
 
+import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Union, get_args
 
 import numpy as np
@@ -10,22 +11,25 @@ import numpy as np
 from deepbore.component import class_name, settings_in
 from deepbore.data.array_ranking import best_and_tau, best_so_far
 from deepbore.data.ledger import Ledger
-from deepbore.data.ranking import best_among, is_feasible, may_be_best
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import best_among, may_be_best
 from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
-from deepbore.plots.on_matplotlib import finished, new_axes, note, plain
-from deepbore.plots.on_plotly import Chart, line, points, remark, text, titled, value_axis
+from deepbore.plots.chart import Axis, Chart, Layer, Line, Points, Rule
+from deepbore.plots.on_matplotlib import drawn, finished, new_axes, new_figure, note, plain, save
 from deepbore.plots.sources import (
     MOST,
     finished_trials,
     first_values,
+    ledger_of,
     names_of_values,
+    of_objective,
     record_of,
     require_study,
-    some_of,
     thinned,
+    withdrawn_values,
 )
-from deepbore.plots.style import BAD, BEST, EARLIER, FAILED, GOOD, INFEASIBLE, RUNGS, TAU, ValueAxis
+from deepbore.plots.style import BAD, BEST, EARLIER, FAILED, GOOD, GREY, INFEASIBLE, RUNGS, TAU, ValueAxis, shortened
 from deepbore.validation import one_of
 
 if TYPE_CHECKING:
@@ -37,9 +41,10 @@ if TYPE_CHECKING:
 
 __all__ = ["best_and_tau", "gamma_of", "history"]
 
+Run = Union["Study", Ledger]
 GAMMA = 0.5  # of the default labels
 GAMMAS = {"ValueGradedLabels": 1 / 2, "RankGradedLabels": 1 / 2, "ThresholdLabels": 1 / 3, "ImprovementLabels": 1 / 3}
-MANY = 1000  # trials from which the points are small
+MANY = 500  # trials from which the points are small
 
 
 def gamma_of(header: Mapping[str, Any]) -> float | None:
@@ -217,11 +222,116 @@ def _numbers(values: Sequence[float] | np.ndarray) -> np.ndarray:
     return numbers
 
 
+# --- the chart -------------------------------------------------------------------------------------------------------
+
+
+def history_chart(
+    run: Run | Sequence[float] | np.ndarray,
+    direction: Direction | None = None,
+    gamma: "Gamma | None" = None,
+    optimum: float | None = None,
+    objective: int = 0,
+) -> Chart:
+    """The values of a run in the order of evaluation, as a chart; the arguments are those of `history`.
+
+    Args:
+        run: a study, a record, or values.
+        direction: of the values.
+        gamma: of the labels.
+        optimum: the best possible value.
+        objective: which of several values.
+    """
+    if isinstance(run, Sequence | np.ndarray) and not isinstance(run, str):
+        shown, others = History.of(run, direction, gamma), list[Layer]()
+    else:
+        record = ledger_of(run)
+        one = of_objective(record, objective) if record.k > 1 else record
+        direction = direction or record.directions[objective]
+        shown = History.of(run if record.k == 1 else one, direction, gamma)
+        others = [] if shown.axis is None else list(asides(one, shown.axis, objective))
+    what = shortened(shown.name, 40)
+    title = f"{what} of each trial" + ("" if shown.is_one_of_several else ", and the best so far")
+    if (axis := shown.axis) is None:
+        failures = Points(shown.failed, np.zeros(len(shown.failed)), colour=FAILED, name="failed", symbols="x",
+                          trials=shown.failed)  # fmt: skip
+        return Chart(title, [failures], Axis("trial", form="whole"), Axis(what), remark="no value yet", height=260)
+    axis = axis if optimum is None else axis.reaching(optimum)
+    layers = [*_kinds(shown, axis), *_lines(shown), *others]
+    if optimum is not None and axis.low < optimum < axis.high:
+        layers.append(Rule(y=optimum, colour="#000000", name="optimum"))
+    return Chart(title, layers, Axis("trial", form="whole"), Axis(what, axis), height=400, switches="y")
+
+
+def _kinds(shown: History, axis: ValueAxis) -> Iterator[Points]:
+    """Trials by kind, the best kind on top; of more than 3000 the best, the newest, and others evenly."""
+    some = thinned(shown.sign * shown.values, MOST)
+    failed = {"failed": (np.flatnonzero(np.isnan(shown.values)), FAILED)}
+    for name, (which, colour) in (dict(reversed(shown.kinds.items())) | failed).items():
+        if len(kept := np.intersect1d(which, some)):
+            yield _marks(shown, axis, kept, name, colour)
+
+
+def _marks(shown: History, axis: ValueAxis, which: np.ndarray, name: str, colour: str) -> Points:
+    """Failures at the worse edge, outliers as triangles at the edge that they lie beyond."""
+    ids, values = shown.ids[which], shown.values[which]
+    values = np.where(np.isnan(values), axis.high if shown.sign > 0 else axis.low, values)
+    usual = "x" if name == "failed" else "circle"
+    symbols = np.where(values > axis.high, "up", np.where(values < axis.low, "down", usual))
+    return Points(ids, axis.clip(values), colour=colour, name=name, size=7 if len(shown.ids) < MANY else 4,
+                  symbols=symbols.tolist(), trials=ids)  # fmt: skip
+
+
+def _lines(shown: History) -> Iterator[Line]:
+    """The threshold, and the best so far."""
+    if shown.tau is not None:
+        yield _steps(shown.ids, shown.tau, colour=TAU, width=1.4, name=shown.name_of_tau, dash="dash")
+    if not shown.is_one_of_several:
+        yield _steps(shown.ids, shown.best, colour=BEST, width=2.2, name="best so far")
+
+
+def _steps(ids: np.ndarray, y: np.ndarray, **look: Any) -> Line:
+    """A line of steps that keeps only where it changes."""
+    known = np.flatnonzero(np.isfinite(y))
+    kept = known[np.concatenate([[True], np.diff(y[known]) != 0]) | (known == known[-1])] if len(known) else known
+    return Line(ids[kept], y[kept], steps=True, **look)
+
+
+def asides(record: Ledger, axis: ValueAxis, j: int = 0) -> Iterator[Layer]:
+    """What does not count, or is doubted: the last reports of pruned trials, withdrawn values, rings of suspicion.
+
+    Args:
+        record: with the objective that is drawn in the first place.
+        axis: of the values.
+        j: the place of the objective among the values of a trial.
+    """
+    pruned = {
+        trial.id: list(trial.reports.values())[-1]
+        for trial in record.trials
+        if trial.status is Status.PRUNED and trial.reports
+    }
+    withdrawn = {row: values[j] for row, values in withdrawn_values(record).items()}
+    doubted = {trial.id: trial.value for trial in record.trials if trial.suspicious is not None}
+    for name, found, colour, symbol, size in (
+        ("pruned (last report)", pruned, GREY, "dash", 7),
+        ("withdrawn", withdrawn, GREY, "thin x", 7),
+        ("suspicious", doubted, TAU, "ring", 13),
+    ):
+        known = {row: value for row, value in found.items() if value is not None and math.isfinite(value)}
+        if some := list(known)[-MOST:]:
+            y = axis.clip(np.array([known[row] for row in some]))
+            yield Points(np.array(some), y, colour=colour, name=name, size=size, symbols=symbol, trials=np.array(some))
+
+
+def history_charts(run: Run) -> list[Chart]:
+    """`history_chart` of each objective."""
+    return [history_chart(run, objective=j) for j in range(ledger_of(run).k)]
+
+
 # --- as a picture ----------------------------------------------------------------------------------------------------
 
 
 def history(
-    run: Union["Study", Ledger, Sequence[float], np.ndarray],
+    run: Run | Sequence[float] | np.ndarray,
     *,
     direction: Direction | None = None,
     gamma: "Gamma | None" = None,
@@ -233,18 +343,19 @@ def history(
     """The values in the order of evaluation, coloured by their label, with the best so far and the threshold tau.
 
     Only feasible values can be the best; those that violate a constraint, and those of earlier tasks, have a colour of
-    their own. Outliers that would flatten the others lie outside of the axis.
+    their own. Outliers that would flatten the others are triangles at the edge; failures are crosses there. Each of
+    several objectives has axes of its own.
 
     Args:
         run: a study, the record of a journal (see `deepbore.data.replay.read_record`), or n values in the user's sign;
-            NaN for failures, which are marked at the edge.
+            NaN for failures.
         direction: "minimize" or "maximize"; None for the study's, or "minimize".
         gamma: proportion of good observations, in (0, 1), or a schedule; None for the study's, or 1/2. For labels
             that are made without a threshold there is no tau, and values with the label 0 are grey.
         optimum: the best possible value, drawn if known; not at 0 or below where the axis is logarithmic.
-        title: of the picture.
+        title: of the picture; what is measured, if it is empty.
         path: where to save it (the suffix says the format); None for nowhere.
-        axes: where to draw; None for a new figure.
+        axes: where to draw, the first of several objectives; None for a new figure.
 
     Returns:
         the matplotlib figure.
@@ -255,113 +366,17 @@ def history(
     """
     if direction is not None:
         one_of(get_args(Direction), direction=direction)
-    shown = History.of(run, direction, gamma)
-    axes = axes or new_axes(7.5, 4.2)
-    axes.set(xlabel="evaluation", ylabel=plain(shown.name, 40), title=plain(title, 80))
-    if (axis := shown.axis) is None:
-        note(axes, "no value yet")
-        axes.set_yticks([])
-    else:
-        _draw_values(axes, shown)
-        _draw_scale(axes, shown, axis)
-    if len(shown.failed):
-        edge = axes.get_xaxis_transform()
-        axes.vlines(shown.failed + 1, 0, 0.03, color=FAILED, lw=1.5, transform=edge, label="failed")
-    if optimum is not None:
-        _draw_optimum(axes, optimum)
-    return finished(axes, path, loc="best" if len(shown.ids) < MANY else "upper right")
-
-
-def _draw_values(axes: "Axes", shown: History) -> None:
-    """The values coloured by their kind, the best so far, and tau."""
-    x, size = shown.ids + 1, 16 if len(shown.ids) < MANY else 3
-    for name, (which, colour) in shown.kinds.items():
-        axes.scatter(x[which], shown.values[which], s=size, color=colour, label=name, zorder=3)
-    if not shown.is_one_of_several:
-        axes.step(x, shown.best, where="post", color=BEST, lw=1.8, label="best so far", zorder=5)
-    if shown.tau is not None:
-        axes.step(x, shown.tau, where="post", color=TAU, lw=1.2, ls="--", label=shown.name_of_tau, zorder=4)
-
-
-def _draw_scale(axes: "Axes", shown: History, axis: ValueAxis) -> None:
-    finite = shown.values[np.isfinite(shown.values)]
-    axes.set(yscale="log" if axis.log else "linear", ylim=(axis.low, axis.high))
-    if (finite != axis.clip(finite)).any():
-        axes.set_ylabel(f"{plain(shown.name, 40)} (outliers are outside)")
-
-
-def _draw_optimum(axes: "Axes", optimum: float) -> None:
-    """A line at the best possible value, for which the axis grows; none where a logarithmic one has no room for it."""
-    if axes.get_yscale() == "log" and optimum <= 0:
-        return
-    low, high = axes.get_ylim()
-    axes.axhline(optimum, color="black", lw=0.8, ls=":", label="optimum")
-    if not low < optimum < high:
-        room = 0.03 * (high - low)
-        ends = (optimum / 1.2, optimum * 1.2) if axes.get_yscale() == "log" else (optimum - room, optimum + room)
-        axes.set_ylim(min(low, ends[0]), max(high, ends[1]))
-
-
-# --- on the page -----------------------------------------------------------------------------------------------------
-
-
-def history_chart(shown: History) -> Chart:
-    """The same chart for the page; of more than 3000 trials the best, the newest, and others evenly."""
-    axis, some = shown.axis, thinned(shown.sign * shown.values, MOST)
-    layout = {"xaxis": titled("trial"), "yaxis": value_axis(axis, text(shown.name, 40)), "hovermode": "closest"}
-    if axis is None:
-        failures = points(shown.failed.tolist(), [0.0] * len(shown.failed), FAILED, 7, name="failed",
-                          trials=shown.failed.tolist(), marker={"symbol": "x"})  # fmt: skip
-        return Chart([failures] if len(shown.failed) else [], {**layout, "annotations": [remark("no value yet")]}, 260)
-    kinds = {name: (np.intersect1d(which, some), colour) for name, (which, colour) in reversed(shown.kinds.items())}
-    kinds["failed"] = np.intersect1d(np.flatnonzero(np.isnan(shown.values)), some), FAILED
-    traces = [_markers(shown, axis, which, name, colour) for name, (which, colour) in kinds.items() if len(which)]
-    if shown.tau is not None:
-        traces.append(_steps(shown.ids, shown.tau, TAU, 1.4, name=shown.name_of_tau, line={"dash": "dash"}))
-    if not shown.is_one_of_several:
-        traces.append(_steps(shown.ids, shown.best, BEST, 2.2, name="best so far"))
-    return Chart([trace for trace in traces if trace["x"]], layout, 400, log="y")
-
-
-def _markers(shown: History, axis: ValueAxis, which: np.ndarray, name: str, colour: str) -> dict[str, Any]:
-    """Trials as markers; failures at the worse edge, outliers as triangles at the edge that they lie beyond."""
-    ids, values = shown.ids[which].tolist(), shown.values[which]
-    worse = axis.high if shown.sign > 0 else axis.low
-    values = np.where(np.isnan(values), worse, values)
-    usual = "x" if name == "failed" else "circle"
-    symbols = np.where(values > axis.high, "triangle-up", np.where(values < axis.low, "triangle-down", usual))
-    marker = {"symbol": symbols.tolist()}
-    return points(ids, axis.clip(values).tolist(), colour, 7 if len(ids) < 500 else 4, name=name, trials=ids,
-                  cliponaxis=False, marker=marker)  # fmt: skip
-
-
-def _steps(ids: np.ndarray, y: np.ndarray, colour: str, width: float, **more: Any) -> dict[str, Any]:
-    """A line of steps that keeps only where it changes."""
-    known = np.flatnonzero(np.isfinite(y))
-    kept = known[np.concatenate([[True], np.diff(y[known]) != 0]) | (known == known[-1])] if len(known) else known
-    look = {"shape": "hv", **more.pop("line", {})}
-    return line(ids[kept].tolist(), y[kept].tolist(), colour, width, line=look, **more)
-
-
-def front_chart(record: Ledger) -> Chart:
-    """The first two of several values against each other for the page, the trials of the front in colour."""
-    best = {trial.id for trial in record.front}
-    valued = [trial for trial in some_of(finished_trials(record.trials), record.direction) if trial.values]
-    own = [trial for trial in valued if trial.task is None]
-    kinds = {
-        "beaten by another": (BAD, [trial for trial in own if is_feasible(trial) and trial.id not in best]),
-        "beaten by none": (GOOD, [trial for trial in own if trial.id in best]),
-        "infeasible": (INFEASIBLE, [trial for trial in own if not is_feasible(trial)]),
-        "earlier task": (EARLIER, [trial for trial in valued if trial.task is not None]),
-    }
-    traces = []
-    for name, (colour, trials) in kinds.items():
-        pairs = [trial.values for trial in trials if trial.values]
-        x, y = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        traces.append(points(x, y, colour, 7, name=name, trials=[trial.id for trial in trials]))
-    named = zip(names_of_values(record)[:2], record.directions[:2], strict=True)
-    across, up = (titled(f"{text(name, 40)} ({direction})") for name, direction in named)
-    return Chart([trace for trace in traces if trace["x"]], {"xaxis": across, "yaxis": up}, 400, log="xy")
+    k = 1 if isinstance(run, Sequence | np.ndarray) or axes is not None else ledger_of(run).k
+    charts = [history_chart(run, direction, gamma, optimum, j) for j in range(k)]
+    charts[0] = replace(charts[0], title=title or charts[0].title)
+    if k == 1:
+        return drawn(charts[0], axes, path)
+    figure = new_figure(7.5, 3.4 * k)
+    for chart, each in zip(charts, figure.subplots(k), strict=True):
+        drawn(chart, each)
+    if path is not None:
+        save(figure, path)
+    return figure
 
 
 # --- several runs ----------------------------------------------------------------------------------------------------

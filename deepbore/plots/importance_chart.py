@@ -1,14 +1,14 @@
 """`shares`: how much each parameter matters to the classifier, by Shapley effects; bars of these and of nearby ones."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from deepbore.plots.on_matplotlib import figure_of, new_axes, nothing_on, plain_names, thin_spines
-from deepbore.plots.on_plotly import Chart, texts, titled
+from deepbore.plots.chart import Axis, Bars, Chart
+from deepbore.plots.on_matplotlib import drawn, nothing_on
 from deepbore.plots.predictions import centre, grid, name_of_pi, nothing_learned, probability
 from deepbore.plots.style import BEST, GOOD
 from deepbore.validation import whole
@@ -112,6 +112,45 @@ def importances(study: "Study", samples: int | None = None, seed: int = 0) -> di
     return {name: share.whole for name, share in shares(study, samples, seed).items()}
 
 
+def importance_chart(study: "Study", found: Mapping[str, Share] | None = None) -> Chart:
+    """Bars of the `shares`, the greatest above: by itself, and together with others; of 20 at most.
+
+    Args:
+        study: with a trained classifier.
+        found: its shares, where they are known already.
+    """
+    shown = dict(list((shares(study) if found is None else found).items())[:SHOWN])
+    alone, together = (np.array([getattr(each, part) for each in shown.values()]) for part in ("alone", "together"))
+    measure = f"share of the variance of the {name_of_pi(study)}"
+    wholes = {name: each.whole for name, each in shown.items()}
+    layers = [
+        _bars(np.zeros(len(shown)), alone, wholes, ALONE, GOOD),
+        replace(_bars(alone, together, wholes, TOGETHER, SHARED), ends=[f"{each:.1%}" for each in wholes.values()]),
+    ]
+    return _ranked(f"Importance over the whole space: {measure}", measure, layers, list(shown))
+
+
+def local_chart(study: "Study", found: Mapping[str, float] | None = None) -> Chart:
+    """Bars of the `local_shares`, the greatest above; of 20 at most. The arguments are as in `importance_chart`."""
+    shown = dict(list((local_shares(study) if found is None else found).items())[:SHOWN])
+    measure = f"share of the variance of the {name_of_pi(study)} near the best"
+    lengths = np.array(list(shown.values()))
+    bars = _bars(np.zeros(len(shown)), lengths, shown, "near the best", BEST)
+    bars = replace(bars, name="", ends=[f"{each:.1%}" for each in shown.values()])
+    return _ranked("Importance near the best configuration: share of the variance there", measure, [bars], list(shown))
+
+
+def _bars(base: np.ndarray, length: np.ndarray, wholes: Mapping[str, float], name: str, colour: str) -> Bars:
+    said = [f"{who}: {whole:.1%}\n{share:.1%} {name}"
+            for (who, whole), share in zip(wholes.items(), length, strict=True)]  # fmt: skip
+    return Bars(base, length, np.arange(len(base)), name=name, colour=colour, said=said)
+
+
+def _ranked(title: str, measure: str, layers: Sequence[Bars], names: list[str]) -> Chart:
+    return Chart(title, layers, Axis(measure, form="percent", from_zero=True), Axis(ticks=names, is_reversed=True),
+                 height=110 + 26 * len(names))  # fmt: skip
+
+
 def importance(study: "Study", *, axes: "Axes | None" = None) -> "Figure":
     """Bars of the `shares`, the greatest above: by itself, and together with others; of 20 parameters at most.
 
@@ -123,21 +162,14 @@ def importance(study: "Study", *, axes: "Axes | None" = None) -> "Figure":
         SettingError: if the classifier is not trained.
         MissingPackage: without matplotlib.
     """
-    if reason := nothing_learned(study):
-        return nothing_on(axes, reason)
-    found = dict(list(shares(study).items())[:SHOWN])
-    axes = axes or new_axes(6.0, 1.1 + 0.32 * len(found))
-    alone, together = [each.alone for each in found.values()], [each.together for each in found.values()]
-    axes.barh(range(len(found)), alone, color=GOOD, height=0.65, label=ALONE)
-    bars = axes.barh(range(len(found)), together, left=alone, color=SHARED, height=0.65, label=TOGETHER)
-    axes.bar_label(bars, [f"{each.whole:.1%}" for each in found.values()], padding=3, fontsize=8)
-    axes.set_yticks(range(len(found)), plain_names(list(found)))
-    axes.invert_yaxis()
-    highest = max(each.whole for each in found.values())
-    axes.set(xlim=(0, 1.12 * max(highest, 0.1)), xlabel=f"share of the variance of the {name_of_pi(study)}")
-    axes.legend(loc="lower right", frameon=False, fontsize=8)
-    thin_spines(axes)
-    return figure_of(axes)
+    reason = nothing_learned(study)
+    return nothing_on(axes, reason) if reason else drawn(importance_chart(study), axes)
+
+
+def local_importance(study: "Study", *, axes: "Axes | None" = None) -> "Figure":
+    """Bars of the `local_shares`: what matters near the best configuration. The arguments are those of `importance`."""
+    reason = nothing_learned(study)
+    return nothing_on(axes, reason) if reason else drawn(local_chart(study), axes)
 
 
 def _walks(study: "Study", n: int, generator: torch.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -231,57 +263,3 @@ def local_shares(study: "Study") -> dict[str, float]:
     total = sum(variances.values())
     found = {name: variance / total if total > 1e-12 else 0.0 for name, variance in variances.items()}
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
-
-
-def local_chart(found: Mapping[str, float]) -> Chart:
-    """Bars of the `local_shares` for the page, the greatest above; of 20 at most."""
-    shown = list(found.items())[:SHOWN][::-1]
-    values = [share for _, share in shown]
-    bars = _bars("near the best", texts([name for name, _ in shown], 30), values, values, BEST)
-    layout = {
-        "bargap": 0.3,
-        "xaxis": titled("share of the variance near the best", tickformat=".0%", rangemode="tozero"),
-        "yaxis": {"fixedrange": True, "type": "category"},
-        "showlegend": False,
-    }
-    return Chart([bars], layout, 110 + 26 * len(shown))
-
-
-# --- on the page -----------------------------------------------------------------------------------------------------
-
-
-def shares_chart(found: Mapping[str, Share]) -> Chart:
-    """Bars of the `shares` for the page, the greatest above: by themselves, and in interactions; of 20 at most."""
-    shown = list(found.items())[:SHOWN][::-1]
-    names = texts([name for name, _ in shown], 30)
-    alone, together = [share.alone for _, share in shown], [share.together for _, share in shown]
-    wholes = [share.whole for _, share in shown]
-    traces = [
-        _bars(ALONE, names, alone, wholes, GOOD),
-        _bars(TOGETHER, names, together, wholes, SHARED),
-    ]
-    layout = {
-        "barmode": "stack",
-        "bargap": 0.3,
-        "xaxis": titled("share of the variance", tickformat=".0%", rangemode="tozero"),
-        "yaxis": {"fixedrange": True, "type": "category"},
-    }
-    return Chart(traces, layout, 110 + 26 * len(shown))
-
-
-def _bars(name: str, names: list[str], shares: list[float], wholes: list[float], colour: str) -> dict[str, Any]:
-    lines = [
-        f"<b>{who}: {whole:.1%}</b><br>{share:.1%} {name}"
-        for who, share, whole in zip(names, shares, wholes, strict=True)
-    ]
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name,
-        "x": [round(share, 5) for share in shares],
-        "y": names,
-        "hovertext": lines,
-        "hoverinfo": "text",
-        "textposition": "none",
-        "marker": {"color": colour},
-    }

@@ -12,8 +12,9 @@ from deepbore.data.outcome import Status
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.labels import Labels
-from deepbore.plots.on_matplotlib import dress, legend, message, new_figure, note, thin_spines
+from deepbore.plots.on_matplotlib import draw, dress, legend, message, new_figure, note, thin_spines
 from deepbore.plots.predictions import (
+    Units,
     grid,
     has_deviation,
     is_good,
@@ -25,7 +26,7 @@ from deepbore.plots.predictions import (
     thresholds_of,
     values_of,
 )
-from deepbore.plots.slice_charts import COARSE, FINE, LEVELS, Pair, Slice, colour_bar, draw_pair, draw_slice
+from deepbore.plots.slice_charts import COARSE, FINE, LEVELS, Pair, Slice, deviation_units, pair_chart, slice_chart
 from deepbore.plots.sources import require_study
 from deepbore.plots.style import BEST, FAILED, GOOD, GREY, TAU, ParameterAxis, on_axis
 from deepbore.worker.objective import Objective, evaluate
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from deepbore.study import Study
+
+DEVIATION = "#9a95bd"  # the colour of a large standard deviation
 
 
 def landscape(study: "Study", *, objective: Objective | None = None, figure: "Figure | None" = None) -> "Figure":
@@ -128,8 +131,7 @@ def _draw_classifier(axes: "Axes", study: "Study") -> None:
     (name,) = study.space.names
     reason = nothing_learned(study)
     if reason is None:
-        draw_slice(axes, Slice.of(study, name))
-        axes.set_ylabel(name_of_pi(study))
+        draw(slice_chart(Slice.of(study, name), Units(name_of_pi(study))), axes)
         return
     dress(axes, "x", ParameterAxis.of(study.space, name))
     axes.set_yticks([])
@@ -155,11 +157,10 @@ def _plane(study: "Study", objective: Objective | None, figure: "Figure | None")
     both, (across, up) = has_deviation(study), study.space.names
     figure = figure or new_figure(9.8 if both else 5.2, 4.0)
     panels = figure.subplots(1, 2 if both else 1, gridspec_kw={"wspace": 0.06}, squeeze=False)[0]
-    drawn = draw_pair(panels[0], Pair.of(study, across, up))
-    colour_bar(figure, name_of_pi(study), drawn, panels[0])
+    draw(pair_chart(Pair.of(study, across, up), Units(name_of_pi(study))), panels[0])
     if both:
-        drawn = draw_pair(panels[1], Pair.of(study, across, up, deviation=True), deviation=True)
-        figure.colorbar(drawn, ax=panels[1], aspect=30).set_label("standard deviation of the score")
+        shown = Pair.of(study, across, up, deviation=True)
+        draw(pair_chart(shown, deviation_units(shown.table), colour=DEVIATION), panels[1])
         panels[1].set_ylabel("")
     tau = tau_of(labels_of(study))
     if objective is not None and not math.isnan(tau) and all(p.is_numeric for p in study.space.parameters.values()):

@@ -1,13 +1,29 @@
-"""What the pictures share: matplotlib figures, saving, plain text, colour maps, and axes of parameters."""
+"""matplotlib's pen: a `Chart` on axes; and figures, saving, plain text, colour maps, axes of parameters."""
 
 import io
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from deepbore.data.journal import replace_file
 from deepbore.errors import MissingPackage, SettingError
-from deepbore.plots.style import GOOD, GREENS, ParameterAxis, number, short_names, shortened
+from deepbore.plots.chart import Axis, Band, Bars, Chart, Heat, Line, Points, Rule
+from deepbore.plots.style import (
+    GOOD,
+    GREENS,
+    GREY,
+    PALE,
+    UNIT,
+    ParameterAxis,
+    ValueAxis,
+    number,
+    short_names,
+    shortened,
+)
 from deepbore.validation import as_path
 
 if TYPE_CHECKING:
@@ -15,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LONG = 28  # characters of all the ticks' labels from which they are turned
+LETTERS = 12  # of a title on an inch
 
 # --- figures ---------------------------------------------------------------------------------------------------------
 
@@ -116,16 +133,6 @@ def legend(axes: "Axes", **settings: Any) -> None:
         axes.legend(**{"edgecolor": "none", "framealpha": 0.7, "fontsize": 9, **settings})
 
 
-def greens() -> Any:
-    """The colour map of pi, from white to the colour of class 1."""
-    return _colours(*GREENS)
-
-
-def greys() -> Any:
-    """The colour map of a standard deviation, from white to a light violet grey."""
-    return _colours("#ffffff", "#c9c6dc", "#9a95bd")
-
-
 def good_to_bad() -> Any:
     """The colour map of values, from grey for the worst to the colour of class 1 for the best."""
     return _colours("#d5d9dd", "#a9cdbd", GOOD)
@@ -167,3 +174,159 @@ def dress(axes: "Axes", which: Literal["x", "y"], shown: ParameterAxis) -> None:
         axes.tick_params(axis="x", labelrotation=35)
         for label in axis.get_ticklabels():
             label.set(ha="right", rotation_mode="anchor")
+
+
+# --- a chart ---------------------------------------------------------------------------------------------------------
+
+MARKS = {
+    "circle": "o", "ring": "o", "x": "x", "thin x": "x", "dash": "_", "star": "*", "diamond": "D",
+    "up": "^", "down": "v",
+}  # fmt: skip
+DASHES = {"": "-", "dash": "--", "dot": ":"}
+WIDE, PIXELS = 7.5, 95  # inches of a picture; pixels of the page for one of them
+
+
+def drawn(chart: Chart, axes: "Axes | None" = None, path: str | os.PathLike[str] | None = None) -> "Figure":
+    """A chart on given axes, or those of a new figure; saved, if there is a path."""
+    axes = axes or new_axes(WIDE, max(1.6, chart.height / PIXELS))
+    draw(chart, axes)
+    axes.set_title(plain(chart.title, 90), fontsize=10)
+    if chart.has_legend:
+        legend(axes, loc="best" if _count(chart) < 1000 else "upper right", fontsize=8)
+    if path is not None:
+        save(figure_of(axes), path)
+    return figure_of(axes)
+
+
+def panels(
+    charts: Sequence[Chart], figure: "Figure | None" = None, columns: int = 4, size: tuple[float, float] = (2.9, 2.5)
+) -> "Figure":
+    """Several charts beside each other, and below each other where there are more than so many columns."""
+    columns = min(columns, len(charts))
+    rows = math.ceil(len(charts) / columns)
+    figure = figure or new_figure(max(size[0] * columns, 4.5), size[1] * rows + 0.2)
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for k, (axes, chart) in enumerate(zip(grid, charts, strict=False)):
+        draw(chart, axes)
+        if k % columns and len({chart.y.title for chart in charts}) == 1:
+            axes.set_ylabel("")
+    for axes in grid[len(charts) :]:
+        axes.set_axis_off()
+    if titles := list(dict.fromkeys(chart.title for chart in charts)):
+        figure.suptitle(fill(plain(titles[0], 110), int(LETTERS * figure.get_figwidth())), fontsize=10)
+    return figure
+
+
+def draw(chart: Chart, axes: "Axes") -> None:
+    """The layers of a chart and its axes, without its title and its legend."""
+    _dress(axes, "x", chart.x)
+    _dress(axes, "y", chart.y)
+    for order, layer in enumerate(chart.layers, 2):
+        PENS[type(layer)](axes, layer, order)
+    for which, shown in (("x", chart.x), ("y", chart.y)):
+        if shown.from_zero:  # after the layers, whose highest value is the other end
+            axes.set(**{f"{which}lim": (0, None)})
+    thin_spines(axes)
+    if chart.remark:
+        note(axes, chart.remark)
+        axes.set_yticks([])
+
+
+def _count(chart: Chart) -> int:
+    return sum(len(layer.x) for layer in chart.layers if isinstance(layer, Points))
+
+
+def _dress(axes: "Axes", which: Literal["x", "y"], shown: Axis) -> None:
+    """Gives one of the axes its title, scale and ticks."""
+    if isinstance(shown.scale, ParameterAxis):
+        dress(axes, which, shown.scale)
+        return
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    cut = isinstance(shown.scale, ValueAxis) and shown.scale.cut and shown.title
+    axes.set(**{f"{which}label": plain(shown.title, 60) + (" (outliers at the edge)" if cut else "")})
+    if isinstance(shown.scale, ValueAxis):
+        limits = (shown.scale.low, shown.scale.high)
+        axes.set(**{f"{which}scale": "log" if shown.scale.log else "linear", f"{which}lim": limits})
+    if shown.form == "whole":
+        axes.locator_params(axis=which, integer=True, min_n_ticks=1)
+    if shown.form == "percent":
+        axis.set_major_formatter(lambda share, _place: f"{share:.0%}")
+    if shown.ticks:
+        axis.set_ticks(range(len(shown.ticks)), plain_names(shown.ticks))
+        ends = (-0.5, len(shown.ticks) - 0.5)
+        axes.set(**{f"{which}lim": ends[::-1] if shown.is_reversed else ends})
+
+
+def _points(axes: "Axes", layer: Points, order: int) -> None:
+    symbols = np.full(len(layer.x), layer.symbols) if isinstance(layer.symbols, str) else np.array(layer.symbols)
+    name = plain(layer.name, 40) or None
+    if layer.arms is not None:
+        axes.vlines(layer.x, *layer.arms, color=layer.colour, alpha=0.5, lw=1.5, zorder=order)
+    for symbol in dict.fromkeys(symbols.tolist()):
+        which = symbols == symbol
+        filled = {"facecolors": "none", "edgecolors": layer.colour} if symbol == "ring" else {"color": layer.colour}
+        look = {"edgecolors": "black", "linewidths": 0.5, "facecolors": layer.colour} if symbol == "star" else filled
+        axes.scatter(layer.x[which], layer.y[which], s=layer.size**2 * 0.5, marker=MARKS[symbol], label=name,
+                     alpha=layer.opacity, zorder=order, clip_on=False, **look)  # fmt: skip
+        name = None
+
+
+def _line(axes: "Axes", layer: Line, order: int) -> None:
+    look: dict[str, Any] = {
+        "color": layer.colour,
+        "lw": 0.8 * layer.width,
+        "ls": DASHES[layer.dash],
+        "alpha": layer.opacity,
+    }
+    look |= {"marker": "o", "ms": 3} if layer.is_marked else {}
+    name = plain(layer.name, 40) or None
+    kind = "steps-post" if layer.steps else "default"
+    axes.plot(layer.x, layer.y, label=name, drawstyle=kind, zorder=order, **look)
+
+
+def _band(axes: "Axes", layer: Band, order: int) -> None:
+    axes.fill_between(layer.x, layer.low, layer.high, color=layer.colour, alpha=layer.opacity, lw=0, zorder=order)
+
+
+def _bars(axes: "Axes", layer: Bars, order: int) -> None:
+    name = plain(layer.name, 40) or None
+    bars = axes.barh(layer.y, layer.length, left=layer.base, color=layer.colour, alpha=layer.opacity, height=0.7,
+                     label=name, edgecolor=layer.colour, lw=0.5, zorder=order)  # fmt: skip
+    if layer.ends:
+        axes.bar_label(bars, list(layer.ends), padding=3, fontsize=8)
+        axes.set_xlim(right=1.12 * float((layer.base + layer.length).max()) or 1.0)
+
+
+def _heat(axes: "Axes", layer: Heat, _order: int) -> None:
+    from matplotlib.colors import LogNorm, Normalize
+
+    values = layer.values
+    norm = root_scale() if values == UNIT else (LogNorm if values.log else Normalize)(values.low, values.high)
+    colours = _colours(*GREENS) if layer.colour == GOOD else _colours("#ffffff", layer.colour)
+    look = {"cmap": colours.reversed() if layer.less_is_better else colours, "norm": norm, "shading": "nearest"}
+    axes.set_facecolor(PALE)
+    mesh = axes.pcolormesh(layer.x, layer.y, np.ma.masked_invalid(layer.table), zorder=1, **look)
+    if layer.partly is not None and layer.partly.any():
+        lacking = np.ma.masked_array(layer.table, ~layer.partly)
+        axes.pcolor(
+            layer.x, layer.y, lacking, shading="nearest", hatch="///", cmap=clear(), edgecolors=GREY, linewidth=0
+        )
+    bar = figure_of(axes).colorbar(mesh, ax=axes, aspect=30)
+    bar.ax.tick_params(labelsize=7)
+    bar.set_label(plain(layer.name, 40), fontsize=8)
+    if values == UNIT:
+        bar.set_ticks([0, 0.05, 0.2, 0.5, 1.0], labels=["0", "0.05", "0.2", "0.5", "1"])
+
+
+def _rule(axes: "Axes", layer: Rule, order: int) -> None:
+    look: dict[str, Any] = {"color": layer.colour, "lw": 1.0, "ls": DASHES[layer.dash], "zorder": order}
+    name = plain(layer.name, 40) or None
+    if layer.x is not None:
+        axes.axvline(layer.x, label=name, **look)
+    elif layer.y is not None:
+        axes.axhline(layer.y, label=name, **look)
+
+
+PENS: dict[type, Callable[[Any, Any, int], None]] = {
+    Points: _points, Line: _line, Band: _band, Bars: _bars, Heat: _heat, Rule: _rule,
+}  # fmt: skip

@@ -1,12 +1,15 @@
-"""What the charts of the page share: plotly.js figures as plain data, text with its HTML escaped, and axes."""
+"""plotly's pen: a `Chart` as a figure of plotly.js, which is plain data, with text whose HTML is escaped."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from deepbore.plots.style import BAD, ParameterAxis, ValueAxis, number, short_names, shortened
+import numpy as np
+
+from deepbore.plots.chart import Axis, Band, Bars, Chart, Heat, Layer, Line, Points, Rule
+from deepbore.plots.style import BAD, GOOD, GREENS, ParameterAxis, ValueAxis, number, short_names, shortened
 
 LETTERS = 60  # of a text that comes up under the pointer
 DECADES = 6  # ticks of a logarithmic axis, at most
@@ -14,7 +17,7 @@ CHOICE = 18  # characters of a choice at a tick
 
 
 @dataclass(frozen=True)
-class Chart:
+class Drawing:
     """A figure as plotly.js takes it.
 
     Attributes:
@@ -102,3 +105,148 @@ def line(
 def diagonal(low: float, high: float) -> dict[str, Any]:
     """A pale line on which both axes agree."""
     return line([low, high], [low, high], BAD, 1.2, line={"dash": "dash"}, showlegend=False)
+
+
+# --- a chart ---------------------------------------------------------------------------------------------------------
+
+SYMBOLS = {
+    "circle": "circle", "ring": "circle-open", "x": "x", "thin x": "x-thin-open", "dash": "line-ew-open",
+    "star": "star", "diamond": "diamond", "up": "triangle-up", "down": "triangle-down",
+}  # fmt: skip
+MARGINS = {"l": 60, "r": 10, "t": 8, "b": 40}  # of a small chart without a legend
+
+
+def drawing(chart: Chart) -> Drawing:
+    """A chart, drawn."""
+    layout: dict[str, Any] = {"xaxis": _axis(chart.x), "yaxis": _axis(chart.y), "hovermode": "closest"}
+    if not chart.has_legend:
+        layout |= {"showlegend": False, "margin": MARGINS}
+    if any(isinstance(layer, Bars) for layer in chart.layers):
+        layout |= {"barmode": "overlay", "bargap": 0.27}
+    if rules := [layer for layer in chart.layers if isinstance(layer, Rule)]:
+        layout["shapes"] = [_shape(rule) for rule in rules]
+    if chart.remark:
+        layout["annotations"] = [remark(chart.remark)]
+    traces = [TRACES[type(layer)](layer) for layer in chart.layers if type(layer) in TRACES]
+    return Drawing([trace for trace in traces if trace["x"]], layout, chart.height, log=chart.switches)
+
+
+def for_plotly(chart: Chart) -> dict[str, Any]:
+    """A chart as `plotly.graph_objects.Figure` takes it: the numbers of trials stand under the pointer."""
+    drawn = drawing(chart)
+    data = []
+    for trace in drawn.data:
+        known = {name: value for name, value in trace.items() if name not in ("trials", "more")}
+        if "trials" in trace:
+            more = trace.get("more") or [""] * len(trace["trials"])
+            lines = [f"trial {row}" + (f"<br>{each}" if each else "")
+                     for row, each in zip(trace["trials"], more, strict=True)]  # fmt: skip
+            known |= {"hovertext": lines, "hoverinfo": "text"}
+        data.append(known)
+    return {"data": data, "layout": {"title": {"text": text(chart.title, 80)}, "height": chart.height, **drawn.layout}}
+
+
+def _axis(axis: Axis) -> dict[str, Any]:
+    title = text(axis.title, 60)
+    if isinstance(axis.scale, ParameterAxis):
+        return parameter_axis(axis.scale, nticks=6)
+    if axis.scale is not None:
+        return value_axis(axis.scale, title)
+    more: dict[str, Any] = {"rangemode": "tozero"} if axis.from_zero else {}
+    more |= {"tickformat": ".0%"} if axis.form == "percent" else {}
+    if axis.ticks:
+        ends = [-0.5, len(axis.ticks) - 0.5]
+        names = {"tickvals": list(range(len(axis.ticks))), "ticktext": texts(axis.ticks, 30)}
+        more |= {"range": ends[::-1] if axis.is_reversed else ends, "fixedrange": True, "automargin": True, **names}
+    return titled(title, **more)
+
+
+def _shape(rule: Rule) -> dict[str, Any]:
+    look = {"type": "line", "line": {"color": rule.colour, "dash": rule.dash, "width": 1.4}}
+    if rule.x is not None:
+        return {**look, "x0": rule.x, "x1": rule.x, "yref": "paper", "y0": 0, "y1": 1}
+    return {**look, "y0": rule.y, "y1": rule.y, "xref": "paper", "x0": 0, "x1": 1}
+
+
+def _of(layer: Layer) -> dict[str, Any]:
+    """What all traces of layers have: the name, and what comes up under the pointer."""
+    said = [escape(each, quote=False).replace("\n", "<br>") for each in layer.said]
+    found: dict[str, Any] = {"name": layer.name} if layer.name else {"showlegend": False}
+    if layer.trials is not None:
+        return {**found, "trials": layer.trials.tolist(), **({"more": said} if said else {})}
+    return {**found, "hovertext": said, "hoverinfo": "text"} if said else {**found, "hoverinfo": "skip"}
+
+
+def _points(layer: Points) -> dict[str, Any]:
+    symbols = layer.symbols
+    marker: dict[str, Any] = {
+        "symbol": SYMBOLS[symbols] if isinstance(symbols, str) else [SYMBOLS[each] for each in symbols],
+        "opacity": layer.opacity,
+    }
+    if symbols in ("ring", "star"):
+        marker["line"] = {"width": 2 if symbols == "ring" else 0.8, **({"color": "#222"} if symbols == "star" else {})}
+    arms: dict[str, Any] = {}
+    if layer.arms is not None:
+        up, down = (layer.arms[1] - layer.y).tolist(), (layer.y - layer.arms[0]).tolist()
+        arms = {"error_y": {"type": "data", "symmetric": False, "color": layer.colour, "thickness": 1.4, "width": 5,
+                            "array": up, "arrayminus": down}}  # fmt: skip
+    x, y = layer.x.tolist(), layer.y.tolist()
+    return points(x, y, layer.colour, layer.size, marker=marker, cliponaxis=False, **arms, **_of(layer))
+
+
+def _line(layer: Line) -> dict[str, Any]:
+    look = {"shape": "hv"} if layer.steps else {}
+    look |= {"dash": layer.dash} if layer.dash else {}
+    marks: dict[str, Any] = {}
+    if layer.is_marked or layer.trials is not None:  # a line alone has no points for the pointer
+        size = 5 if layer.is_marked else 2
+        marks = {"mode": "lines+markers", "marker": {"color": layer.colour, "size": size}}
+    is_gap = np.isnan(layer.y)
+    x, y = ([None if gap else each for gap, each in zip(is_gap, part.tolist(), strict=True)]
+            for part in (layer.x, layer.y))  # fmt: skip
+    return line(x, y, layer.colour, layer.width, line=look, opacity=layer.opacity, **marks, **_of(layer))
+
+
+def _band(layer: Band) -> dict[str, Any]:
+    x, y = np.concatenate([layer.x, layer.x[::-1]]), np.concatenate([layer.low, layer.high[::-1]])
+    red, green, blue = (int(layer.colour[k : k + 2], 16) for k in (1, 3, 5))
+    ground = f"rgba({red},{green},{blue},{layer.opacity:g})"
+    return line(x.tolist(), y.tolist(), layer.colour, 0, fill="toself", fillcolor=ground, **_of(layer))
+
+
+def _bars(layer: Bars) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "base": layer.base.tolist(),
+        "x": layer.length.tolist(),
+        "y": layer.y.tolist(),
+        "textposition": "none",
+        "marker": {"color": layer.colour, "opacity": layer.opacity, "line": {"color": layer.colour, "width": 1}},
+        **_of(layer),  # the edge: of what is short there would be nothing else
+    }
+
+
+def _heat(layer: Heat) -> dict[str, Any]:
+    values, table = layer.values, layer.table if layer.partly is None else np.where(layer.partly, np.nan, layer.table)
+    ends = (math.log10(values.low), math.log10(values.high)) if values.log else (values.low, values.high)
+    colours = dict(zip((0, 0.6, 1), GREENS, strict=True)) if layer.colour == GOOD else {0: "#ffffff", 1: layer.colour}
+    stops = [(1 - stop if layer.less_is_better else stop, colour) for stop, colour in colours.items()]
+    return {
+        "type": "heatmap",
+        "x": layer.x.tolist(),
+        "y": layer.y.tolist(),
+        "z": (np.log10(table) if values.log else table).tolist(),
+        "zmin": ends[0],
+        "zmax": ends[1],
+        "colorscale": sorted(stops),
+        "showscale": False,
+        "hovertext": [[text(each, 90) for each in row] for row in layer.cells],
+        "hoverinfo": "text",
+        "hoverongaps": False,
+    }
+
+
+TRACES: dict[type, Callable[[Any], dict[str, Any]]] = {
+    Points: _points, Line: _line, Band: _band, Bars: _bars, Heat: _heat,
+}  # fmt: skip

@@ -13,7 +13,7 @@ from deepbore.data.ledger import Ledger
 from deepbore.data.ranking import is_feasible
 from deepbore.data.trial import Trial, sign_of
 from deepbore.plots.on_matplotlib import figure_of, good_to_bad, new_axes, nothing_on, plain_names, tick_labels
-from deepbore.plots.on_plotly import Chart, line, texts
+from deepbore.plots.on_plotly import Drawing, line, texts
 from deepbore.plots.sources import finished_trials, first_values, names_of_values, record_of, require_study, some_of
 from deepbore.plots.style import FAILED, INFEASIBLE, ValueAxis, number
 
@@ -254,12 +254,12 @@ COLOURS = ["#d5d9dd", "#c3d3cb", "#a9cdbd", "#7dbb9f", "#4a9e7d", "#1a7f5a"]  # 
 RED = "#e0a39b"
 
 
-def parallel_chart(shown: Parallel, *, conditional: bool) -> Chart:
+def parallel_chart(shown: Parallel, *, conditional: bool) -> Drawing:
     """The same chart for the page, with the best value on top; a trace for each colour."""
     sixths = np.array_split(shown.ranked, len(COLOURS))
     groups = [(RED, shown.failed), (INFEASIBLE, shown.beyond), *zip(COLOURS, sixths, strict=True)]
     traces = [_trace(shown, colour, rows) for colour, rows in groups if len(rows)]
-    return Chart(traces, _layout(shown, conditional=conditional), 380, turns=96 * (len(shown.names) + 1))
+    return Drawing(traces, _layout(shown, conditional=conditional), 380, turns=96 * (len(shown.names) + 1))
 
 
 def _trace(shown: Parallel, colour: str, rows: np.ndarray) -> dict[str, Any]:

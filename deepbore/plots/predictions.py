@@ -2,8 +2,10 @@
 
 import copy
 import inspect
+import logging
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,7 @@ from deepbore.errors import SettingError
 from deepbore.labels import EmphasiseChanges, LabelledObservations, Labelling, Labels
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.loop.engine import learn
-from deepbore.plots.sources import require_study
+from deepbore.plots.sources import names_of_values, record_of, require_study
 from deepbore.plots.style import UNIT, ValueAxis
 from deepbore.space.parameters import Parameter
 from deepbore.validation import whole
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 MANY = 1000  # observations that a picture shows at most
 CHUNK = 512  # points that are scored at once
+log = logging.getLogger(__name__)
 
 
 def nothing_learned(study: "Study") -> str | None:
@@ -290,6 +293,46 @@ class Units:
     def __call__(self, pi: np.ndarray) -> np.ndarray:
         """pi in these units, the same shape."""
         return pi if self.translation is None else self.translation(pi)
+
+
+def units_of(
+    study: "Study", objective: int | None = None, unseen: "Callable[[], np.ndarray | None] | None" = None
+) -> Units:
+    """What slices and pairs show: predicted values, or pi where it can't be translated.
+
+    Args:
+        study: with a trained classifier.
+        objective: one of several; None for the only one, or for pi of all together.
+        unseen: gives pi of trials by a classifier that had not seen them, where the labels do not define values; None
+            for `predicted_unseen`.
+    """
+    j = objective or 0
+    shown = ValueAxis.of(values_of(study, j)[is_own(study)], sign_of(study.observations.directions[j]))
+    several = study.observations.k > 1
+    if several:
+        translation = None if objective is None else by_definition(study, objective)
+    else:
+        translation = by_definition(study)
+        if translation is None and (found := (unseen or (lambda: predicted_unseen(study)))()) is not None:
+            translation = by_calibration(study, found)
+    if several and objective is not None:
+        name = names_of_values(record_of(study))[objective]
+        pi = f"{name_of_pi(study)} of {name}"
+    else:
+        name, pi = "value", name_of_pi(study)
+    return Units(pi) if translation is None or shown is None else Units(f"predicted {name}", shown, translation)
+
+
+def predicted_unseen(study: "Study") -> np.ndarray | None:
+    """`held_out`; None where no trial can be held out."""
+    started = time.monotonic()
+    try:
+        found = held_out(study)
+    except SettingError as error:
+        log.info("no predictions of unseen trials: %s", error)
+        return None
+    log.info("predictions of unseen trials took %.1f s", time.monotonic() - started)
+    return found if np.isfinite(found).any() else None
 
 
 def by_definition(study: "Study", objective: int | None = None) -> Translation | None:

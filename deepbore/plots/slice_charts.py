@@ -1,6 +1,5 @@
 """`slices` and `pairs`: the classifier along one parameter, and over two, cut at the best configuration."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -11,15 +10,16 @@ import torch
 from torch import Tensor
 
 from deepbore.errors import SettingError
+from deepbore.plots.chart import Axis, Band, Chart, Heat, Layer, Line, Points, Rule
 from deepbore.plots.importance_chart import importances
-from deepbore.plots.on_matplotlib import clear, dress, greens, greys, message, new_figure, note, root_scale, thin_spines
-from deepbore.plots.on_plotly import Chart, line, parameter_axis, points, remark, text, value_axis
+from deepbore.plots.on_matplotlib import message, panels
 from deepbore.plots.predictions import (
     MANY,
     Units,
     band,
     centre,
     grid,
+    has_columns,
     has_deviation,
     mean_labels,
     name_of_pi,
@@ -27,26 +27,25 @@ from deepbore.plots.predictions import (
     probability,
     shown_rows,
     spread,
+    units_of,
     values_of,
 )
+from deepbore.plots.sources import names_of_values, record_of
 from deepbore.plots.style import (
     BAD,
     BEST,
     FAILED,
     GOOD,
-    GREENS,
     GREY,
-    PALE,
     STAR,
-    UNIT,
     ParameterAxis,
     ValueAxis,
     number,
     on_axis,
+    shortened,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from deepbore.study import Study
@@ -189,108 +188,90 @@ def _moved(study: "Study", start: Tensor, columns: list[int], entries: Tensor) -
     return study.space.without_fixed.snap(points)
 
 
-# --- slices: as a picture --------------------------------------------------------------------------------------------
+# --- slices: the chart -----------------------------------------------------------------------------------------------
 
 
-def slices(study: "Study", *, parameters: Sequence[str] | None = None, figure: "Figure | None" = None) -> "Figure":
-    """pi along each parameter, the others at the best configuration, with the labels of the trials.
+def slice_chart(shown: Slice, units: Units, best: str = "best configuration") -> Chart:
+    """The prediction with its band, or with arms where values have no order, and the trials; outliers at the edge."""
+    title = f"{units.name} along each parameter, the others at the {best}"
+    x, y = Axis(shown.axis.name, shown.axis), Axis(units.name, units.axis)
+    if (found := shown.prediction) is None:
+        return Chart(title, [], x, y, remark="inactive in every trial", height=230, has_legend=False)
+    trials, clip = shown.trials, units.axis.clip
+    middle, low, high = clip(found.middle), clip(found.low), clip(found.high)
+    said = [
+        f"{shortened(number(value), 30)}: {at:.5g}\n{least:.5g} to {most:.5g}"
+        for value, at, least, most in zip(found.natives, found.middle, found.low, found.high, strict=True)
+    ]
+    layers: list[Layer] = [
+        Points(trials.at, clip(trials.heights), colour=BAD, size=5, opacity=0.7, trials=trials.rows),
+        Rule(x=found.best, colour=BEST),
+    ]
+    if shown.is_ordered:
+        line = Line(found.x, middle, colour=GOOD, is_marked=not shown.is_continuous, said=said)
+        layers += [Band(found.x, low, high, colour=GOOD, opacity=0.18), line]
+    else:
+        layers.append(Points(found.x, middle, colour=GOOD, size=9, symbols="diamond", arms=(low, high), said=said))
+    return Chart(title, layers, x, y, height=230, has_legend=False)
 
-    The band is one standard deviation of the score, where the classifier gives one. A parameter that
-    the best configuration doesn't have is shown around the best trial that has it.
+
+def slice_charts(
+    study: "Study",
+    parameters: Sequence[str] | None = None,
+    objective: int | None = None,
+    units: Units | None = None,
+    fine: int = FINE,
+    most: int = MANY,
+) -> list[Chart]:
+    """A `slice_chart` for each parameter.
+
+    Args:
+        study: with a trained classifier.
+        parameters: names; None for the 12 most important.
+        objective: of several, the one whose values are shown; None for pi of all together.
+        units: what is shown; None for predicted values, where pi can be translated.
+        fine: values of a continuous parameter.
+        most: trials.
+    """
+    units = units or units_of(study, objective)
+    names = chosen(study, parameters, SLICES)
+    best = "best configuration"
+    if objective is not None and study.observations.k > 1:
+        best = f"configuration with the best {names_of_values(record_of(study))[0]}"
+    return [slice_chart(Slice.of(study, name, units, fine, most, objective), units, best) for name in names]
+
+
+def slices(
+    study: "Study",
+    *,
+    parameters: Sequence[str] | None = None,
+    objective: int | None = None,
+    figure: "Figure | None" = None,
+) -> "Figure":
+    """Predicted values along each parameter, the others at the best configuration, with the values of the trials.
+
+    The band is one standard deviation of the score, where the classifier gives one. A parameter that the best
+    configuration doesn't have is shown around the best trial that has it. Where a prediction can't be translated to
+    values, as with several objectives together, the picture shows pi and the labels.
 
     Args:
         study: with a trained classifier; see `Study.fit`.
         parameters: names, one panel each; None for the 12 most important.
+        objective: of several, the place of the one that is shown; None for pi of all together.
         figure: where to draw; None for a new one.
 
     Raises:
-        SettingError: for an unknown parameter, or if the classifier is not trained.
+        SettingError: for an unknown parameter or objective, or if the classifier is not trained.
         MissingPackage: without matplotlib.
     """
     if reason := nothing_learned(study):
         return message(figure, reason)
-    names = chosen(study, parameters, SLICES)
-    columns = min(4, len(names))
-    rows = math.ceil(len(names) / columns)
-    figure = figure or new_figure(max(2.6 * columns, 4.5), 2.4 * rows)
-    panels = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
-    for axes, name in zip(panels, names, strict=False):
-        shown = Slice.of(study, name)
-        draw_slice(axes, shown)
-        if shown.prediction is not None:
-            axes.axvline(shown.prediction.best, color=BEST, lw=1.0, ls=":", zorder=1)
-    for axes in panels[len(names) :]:
-        axes.set_axis_off()
-    figure.supylabel(name_of_pi(study), fontsize=10)
-    return figure
-
-
-def draw_slice(axes: "Axes", shown: Slice) -> None:
-    """One panel of `slices`: pi and its band as a line, or as bars where values have no order."""
-    dress(axes, "x", shown.axis)
-    axes.set_ylim(UNIT.low, UNIT.high)
-    thin_spines(axes)
-    if (found := shown.prediction) is None:
-        note(axes, "inactive in every trial")
-        return
-    x, middle, low, high = found.x, found.middle, found.low, found.high
-    if shown.is_ordered:
-        axes.fill_between(x, low, high, color=GOOD, alpha=0.2, lw=0)
-        axes.plot(x, middle, color=GOOD, lw=1.6, marker="" if shown.is_continuous else "o", ms=2.5, zorder=3)
-    else:
-        width = min(6.0, 60 / len(x))
-        axes.vlines(x, low, high, color=GOOD, alpha=0.3, lw=width)
-        axes.scatter(x, middle, color=GOOD, marker="_", s=20 * width, zorder=3)
-    trials = shown.trials
-    colours = np.where(trials.good, BEST, GREY)
-    axes.scatter(trials.at, trials.heights, s=11, c=colours, alpha=0.55, lw=0, zorder=2, clip_on=False)
-
-
-# --- slices: on the page ---------------------------------------------------------------------------------------------
-
-
-def slice_chart(shown: Slice, values: ValueAxis) -> Chart:
-    """The same chart for the page, with an axis of values, at whose ends outliers lie."""
-    layout = {
-        "xaxis": parameter_axis(shown.axis, nticks=5),
-        "yaxis": {**value_axis(values, ""), "nticks": 6},
-        "margin": {"l": 46, "r": 10, "t": 8, "b": 40},
-        "showlegend": False,
-    }
-    if (found := shown.prediction) is None:
-        return Chart([], {**layout, "annotations": [remark("inactive in every trial")]}, 230)
-    x, y, rows = shown.trials.at, values.clip(shown.trials.heights), shown.trials.rows.tolist()
-    trials = points(x.tolist(), y.tolist(), BAD, 5, trials=rows, marker={"opacity": 0.7}, cliponaxis=False)
-    mark = {"type": "line", "x0": found.best, "x1": found.best, "yref": "paper", "y0": 0, "y1": 1}
-    layout["shapes"] = [{**mark, "line": {"color": BEST, "dash": "dot", "width": 1.4}}]
-    draw = _line if shown.is_ordered else _bars
-    said = {"hovertext": _under_the_pointer(found), "hoverinfo": "text"}
-    return Chart([trials, *draw(shown, found, values, said)], layout, 230)
-
-
-def _under_the_pointer(found: Prediction) -> list[str]:
-    return [
-        f"{text(number(value), 30)}: <b>{middle:.5g}</b><br>{low:.5g} to {high:.5g}"
-        for value, middle, low, high in zip(found.natives, found.middle, found.low, found.high, strict=True)
-    ]
-
-
-def _line(shown: Slice, found: Prediction, values: ValueAxis, said: dict[str, Any]) -> list[dict[str, Any]]:
-    """The band, and the prediction as a line."""
-    x = found.x.tolist()
-    middle, low, high = (values.clip(each).tolist() for each in (found.middle, found.low, found.high))
-    around = line([*x, *x[::-1]], [*low, *high[::-1]], GOOD, 0, fill="toself", fillcolor="rgba(26,127,90,.18)")
-    mode = "lines" if shown.is_continuous else "lines+markers"
-    return [around, line(x, middle, GOOD, 2, mode=mode, marker={"color": GOOD, "size": 4}, **said)]
-
-
-def _bars(_: Slice, found: Prediction, values: ValueAxis, said: dict[str, Any]) -> list[dict[str, Any]]:
-    """Predictions of values without an order, with error bars."""
-    middle, low, high = (values.clip(each) for each in (found.middle, found.low, found.high))
-    arms = {"type": "data", "symmetric": False, "color": GOOD, "thickness": 1.4, "width": 5,
-            "array": (high - middle).tolist(), "arrayminus": (middle - low).tolist()}  # fmt: skip
-    marker = {"symbol": "diamond"}
-    return [points(found.x.tolist(), middle.tolist(), GOOD, 9, marker=marker, error_y=arms, **said)]
+    if objective is not None and not (0 <= objective < study.observations.k and has_columns(study)):
+        raise SettingError(
+            f"objective must be the place of one of {study.observations.k} that the classifier learns apart, but got "
+            f"{objective!r}. Give None for all together."
+        )
+    return panels(slice_charts(study, parameters, objective), figure)
 
 
 # --- pairs: what is drawn --------------------------------------------------------------------------------------------
@@ -396,13 +377,69 @@ def _trials_over(study: "Study", rows: Tensor, columns: Sequence[int]) -> Trials
     return Trials(rows[shown].numpy(), np.where(active[shown].T.numpy(), places, np.nan))
 
 
-# --- pairs: as a picture ---------------------------------------------------------------------------------------------
+# --- pairs: the chart ------------------------------------------------------------------------------------------------
+
+
+def pair_chart(shown: Pair, units: Units, *, less_is_better: bool = False, colour: str = GOOD) -> Chart:
+    """The prediction as colours, with the trials; on the frame those that have one of the two parameters only."""
+    title = f"{units.name} over two parameters, the others at the best configuration"
+    x, y = (Axis(each.name, each) for each in shown.axes)
+    if not shown.is_together:
+        return Chart(title, [], x, y, remark="no trial has both", height=300, has_legend=False)
+    either, partly = shown.has.any(0), shown.has.any(0) != shown.has.all(0)
+    across, up = ([shortened(number(native), 30) for native in natives] for natives in shown.natives)
+    cells = [
+        [f"{one}, {other}: {value:.5g}" for one, value in zip(across, row, strict=True)]
+        for other, row in zip(up, shown.table, strict=True)
+    ]
+    table = np.where(either, shown.table, np.nan)
+    heat = Heat(*shown.places, table, units.axis, less_is_better, cells, partly, name=units.name, colour=colour)
+    marks = [
+        _marks(shown, shown.bad, GREY, 5, "ring"),
+        _marks(shown, shown.good, BEST, 5, "circle"),
+        _marks(shown, shown.best, STAR, 14, "star"),
+        _marks(shown, shown.pending, FAILED, 13, "ring"),
+    ]
+    return Chart(title, [heat, *marks], x, y, height=300, has_legend=False)
+
+
+def _marks(shown: Pair, trials: Trials, colour: str, size: float, symbol: str) -> Points:
+    edges = np.array([[axis.low] for axis in shown.axes])
+    at = np.where(np.isnan(trials.at), edges, trials.at)
+    return Points(at[0], at[1], colour=colour, size=size, symbols=symbol, trials=trials.rows)
+
+
+def pair_charts(
+    study: "Study",
+    parameters: Sequence[str] | None = None,
+    units: Units | None = None,
+    coarse: int = COARSE,
+    most: int = MANY,
+) -> list[Chart]:
+    """A `pair_chart` for each pair of parameters.
+
+    Args:
+        study: with a trained classifier.
+        parameters: names, of which every pair is shown; None for the 4 most important.
+        units: what is shown; None for predicted values, where pi can be translated.
+        coarse: values of a continuous parameter.
+        most: trials.
+    """
+    names = chosen(study, parameters, PAIRED)
+    if len(names) < 2:
+        raise SettingError(f"pairs need at least two parameters, but got {names}. Use slices.")
+    units = units or units_of(study)
+    least = units.translation is not None and study.observations.direction == "minimize"
+    both = combinations(names, 2)
+    return [pair_chart(Pair.of(study, *pair, units, coarse, most), units, less_is_better=least) for pair in both]
 
 
 def pairs(study: "Study", *, parameters: Sequence[str] | None = None, figure: "Figure | None" = None) -> "Figure":
-    """pi over pairs of parameters, the others at the best configuration, with the trials.
+    """Predicted values over pairs of parameters, the others at the best configuration, with the trials.
 
-    Where one of the two is inactive, pi is hatched; trials that have only the other lie on the frame.
+    Good trials are filled, the best is a star, pending ones have a large ring. Where one of the two parameters is
+    inactive, the colours are hatched; trials that have only the other lie on the frame. Where a prediction can't be
+    translated to values, as with several objectives, the picture shows pi.
 
     Args:
         study: with a trained classifier; see `Study.fit`. It needs two parameters.
@@ -415,103 +452,9 @@ def pairs(study: "Study", *, parameters: Sequence[str] | None = None, figure: "F
     """
     if reason := nothing_learned(study):
         return message(figure, reason)
-    names = chosen(study, parameters, PAIRED)
-    if len(names) < 2:
-        raise SettingError(f"pairs need at least two parameters, but got {names}. Use slices.")
-    both = list(combinations(names, 2))
-    columns = min(3, len(both))
-    rows = math.ceil(len(both) / columns)
-    figure = figure or new_figure(3.1 * columns + 0.8, 2.8 * rows + 0.2)
-    panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    drawn = [draw_pair(axes, Pair.of(study, *pair)) for axes, pair in zip(panels, both, strict=False)]
-    for axes in panels[len(both) :]:
-        axes.set_axis_off()
-    colour_bar(figure, name_of_pi(study), drawn[0], panels)
-    return figure
+    return panels(pair_charts(study, parameters), figure, columns=3, size=(3.6, 2.8))
 
 
-def draw_pair(axes: "Axes", shown: Pair, *, deviation: bool = False) -> Any:
-    """One panel of `pairs`; with the colours of a standard deviation, or of pi. Returns what a colour bar explains."""
-    look = {"cmap": greys(), "vmin": 0} if deviation else {"cmap": greens(), "norm": root_scale()}
-    both, either = shown.has.all(0), shown.has.any(0)
-    axes.set_facecolor(PALE)
-    mesh = axes.pcolormesh(*shown.places, np.ma.masked_array(shown.table, ~either), shading="nearest", **look)
-    if not both.all():
-        lacking = np.ma.masked_array(shown.table, both)
-        axes.pcolor(*shown.places, lacking, shading="nearest", hatch="///", cmap=clear(), edgecolors=GREY, linewidth=0)
-    dress(axes, "x", shown.axes[0])
-    dress(axes, "y", shown.axes[1])
-    _draw_trials(axes, shown)
-    return mesh
-
-
-def _draw_trials(axes: "Axes", shown: Pair) -> None:
-    """Trials of class 1 filled, of class 0 hollow, the best a star, the pending red rings; on the frame those that
-    have one of the parameters only."""
-    looks: list[tuple[Trials, dict[str, Any]]] = [
-        (shown.bad, {"s": 10, "facecolor": "white", "edgecolor": GREY, "lw": 0.7}),
-        (shown.good, {"s": 9, "color": BEST, "lw": 0}),
-        (shown.best, {"s": 55, "marker": "*", "facecolor": STAR, "edgecolor": "black", "lw": 0.5}),
-        (shown.pending, {"s": 60, "facecolor": "none", "edgecolor": FAILED, "lw": 1.4}),
-    ]
-    edges = np.array([[axes.get_xlim()[0]], [axes.get_ylim()[0]]])
-    for order, (trials, look) in enumerate(looks):
-        axes.scatter(*np.where(np.isnan(trials.at), edges, trials.at), **look, zorder=3 + order, clip_on=False)
-
-
-def colour_bar(figure: "Figure", name: str, drawn: Any, beside: Any) -> None:
-    """The bar of pi, beside one axes or several."""
-    bar = figure.colorbar(drawn, ax=beside, aspect=30)
-    bar.set_ticks([0, 0.05, 0.2, 0.5, 1.0], labels=["0", "0.05", "0.2", "0.5", "1"])
-    bar.set_label(name)
-
-
-# --- pairs: on the page ----------------------------------------------------------------------------------------------
-
-
-def pair_chart(shown: Pair, values: ValueAxis, *, less_is_better: bool) -> Chart:
-    """The same chart for the page: the better the greener, where both parameters are active."""
-    layout = {
-        "xaxis": parameter_axis(shown.axes[0], nticks=5),
-        "yaxis": parameter_axis(shown.axes[1], nticks=6),
-        "margin": {"l": 60, "r": 10, "t": 8, "b": 40},
-        "showlegend": False,
-    }
-    if not shown.is_together:
-        return Chart([], {**layout, "annotations": [remark("no trial has both")]}, 300)
-    finished = np.concatenate([shown.bad.at, shown.good.at], axis=1)
-    rows = np.concatenate([shown.bad.rows, shown.good.rows])
-    trials = _marks(rows, finished, "rgba(31,59,115,.55)", 5, line={"color": "#fff", "width": 0.5})
-    star = {"symbol": "star", "line": {"color": "#222", "width": 0.8}}
-    best = _marks(shown.best.rows, shown.best.at, STAR, 14, **star)
-    return Chart([_heat(shown, values, less_is_better), trials, best], layout, 300)
-
-
-def _heat(shown: Pair, values: ValueAxis, less_is_better: bool) -> dict[str, Any]:
-    table = np.where(shown.has.all(0), shown.table, np.nan)
-    low, high = (math.log10(values.low), math.log10(values.high)) if values.log else (values.low, values.high)
-    stops = [(1 - stop, colour) for stop, colour in zip((0, 0.6, 1), GREENS, strict=True)]
-    if not less_is_better:
-        stops = list(zip((0, 0.6, 1), GREENS, strict=True))
-    across, up = ([text(number(native), 30) for native in natives] for natives in shown.natives)
-    return {
-        "type": "heatmap",
-        "x": shown.places[0].tolist(),
-        "y": shown.places[1].tolist(),
-        "z": (np.log10(table) if values.log else table).tolist(),
-        "zmin": low,
-        "zmax": high,
-        "colorscale": sorted(stops),
-        "showscale": False,
-        "hovertext": [[f"{x}, {y}: <b>{value:.5g}</b>" for x, value in zip(across, row, strict=True)]
-                      for y, row in zip(up, table, strict=True)],
-        "hoverinfo": "text",
-        "hoverongaps": False,
-    }  # fmt: skip
-
-
-def _marks(rows: np.ndarray, at: np.ndarray, colour: str, size: float, **marker: Any) -> dict[str, Any]:
-    """The trials that have both parameters."""
-    both = np.isfinite(at).all(0)
-    x, y = at[:, both].tolist()
-    return points(x, y, colour, size, trials=rows[both].tolist(), marker=marker, cliponaxis=False)
+def deviation_units(table: np.ndarray) -> Units:
+    """What a picture of the score's standard deviation shows."""
+    return Units("standard deviation of the score", ValueAxis(0.0, max(float(np.nanmax(table)), 1e-12)))

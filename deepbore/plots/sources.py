@@ -1,7 +1,7 @@
 """What charts are drawn of: a study, or the record of its journal; and which of many trials are shown."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -24,6 +24,27 @@ def require_study(study: Any) -> None:
 def record_of(study: "Study") -> Ledger:
     """The record of a study, as its journal would give it."""
     return study.observations.ledger.described(study.state.header())
+
+
+def ledger_of(run: Union["Study", Ledger]) -> Ledger:
+    """The record of a study, or the record itself. Raises SettingError for anything else."""
+    if isinstance(run, Ledger):
+        return run
+    require_study(run)
+    return record_of(run)
+
+
+def of_objective(record: Ledger, j: int) -> Ledger:
+    """The record with the j-th value in the place of the first."""
+    names = names_of_values(record)
+    header = {**record.header, "objectives": [names[j], *names[:j], *names[j + 1 :]]}
+    return record.by_objective(j).described(header)
+
+
+def withdrawn_values(record: Ledger) -> dict[int, tuple[float, ...]]:
+    """The values that withdrawn trials had, by their ids."""
+    gone = (trial for trial in record.trials if trial.status is Status.WITHDRAWN and trial.former)
+    return {trial.id: trial.former[-1].values for trial in gone if trial.former[-1].values}
 
 
 def names_of_values(record: Ledger) -> list[str]:

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,6 +127,14 @@ class ValueAxis:
         room = margin * length if length else (0.05 if log else MARGIN * max(abs(ends[0]), 1e-12))
         low, high = ends[0] - room, ends[1] + room
         return cls(10.0**low, 10.0**high, True, cut) if log else cls(low, high, False, cut)
+
+    def reaching(self, value: float) -> "ValueAxis":
+        """The axis that shows a value, too: as it is if that is inside, or a logarithmic one has no room for it."""
+        if self.low < value < self.high or (self.log and value <= 0):
+            return self
+        room = 0.03 * (self.high - self.low)
+        ends = (value / 1.2, value * 1.2) if self.log else (value - room, value + room)
+        return replace(self, low=min(self.low, ends[0]), high=max(self.high, ends[1]))
 
     def clip(self, values: np.ndarray) -> np.ndarray:
         """Values with those outside at the ends."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import Tensor
 
-from deepbore.errors import PointError, ShapeError, SpaceError
+from deepbore.errors import DeprecatedUse, PointError, ShapeError, SpaceError
 from deepbore.space.annotations import parameters_of
 from deepbore.space.constraints import Constraint, Constraints, Given
 from deepbore.space.encoding import OPEN, Encoding, Params
@@ -112,9 +112,7 @@ class SearchSpace:
             """An attribute by its former name, with a DeprecationWarning."""
             if name not in FORMER_NAMES:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            warnings.warn(
-                f"SearchSpace.{name} is now SearchSpace.{FORMER_NAMES[name]}.", DeprecationWarning, stacklevel=2
-            )
+            warnings.warn(f"SearchSpace.{name} is now SearchSpace.{FORMER_NAMES[name]}.", DeprecatedUse, stacklevel=2)
             return getattr(self, FORMER_NAMES[name])
 
     # --- declaration -------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+from deepbore.errors import DeprecatedUse
 from deepbore.loop.stopping import ExpectedImprovementBelow, NoImprovement, StopRule, TargetReached
 from deepbore.study.distributed import DistributedStudy
 from deepbore.study.optimize import maximize, minimize
@@ -27,6 +28,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "Suggester":
-        warnings.warn("Suggester is called DistributedStudy now.", DeprecationWarning, stacklevel=2)
+        warnings.warn("Suggester is called DistributedStudy now.", DeprecatedUse, stacklevel=2)
         return DistributedStudy
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -36,10 +36,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType, TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
 
 from deepbore.data.events import Told
@@ -51,11 +50,14 @@ from deepbore.worker.objective import Objective, evaluate
 from deepbore.worker.reporting import Reporting
 
 try:
-    from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
+    from optuna.exceptions import StorageInternalError, TrialPruned, UpdateFinishedTrialError
     from optuna.storages import BaseStorage, RDBStorage
-    from optuna.trial import FrozenTrial, TrialState
+    from optuna.trial import FrozenTrial, TrialState, create_trial
 except ImportError:
     raise MissingPackage("a shared study needs Optuna: pip install 'deepbore[optuna]'.") from None
+
+if TYPE_CHECKING:
+    from deepbore.integrations.alone import Sampled
 
 STUDY, DONE, QUEUE, TRIAL = "deepbore:study", "deepbore:done", "deepbore:queue", "deepbore:trial"
 ENDED = "what waits is the next leader's"  # what the second says where a leader has ended
@@ -289,7 +291,7 @@ class Worker:
         self._has_value = False
         self._said: dict[str, Any] = {}  # attributes of the study, at the last look
         self._led: tuple[Any, float] = (None, 0.0)  # the leader's last sign of life, and when it was new
-        self._sampled: Any = None  # proposes without a leader
+        self._proposals: Proposals | None = None  # without a leader
         self._is_warned = False  # that there is none
 
     @contextmanager
@@ -390,10 +392,12 @@ class Worker:
         """A trial that this worker has made; None unless it may, and no leader lives."""
         if self.alone is None or not self._is_alone(self.alone):
             return None
-        if self._sampled is None:
-            # beside the rooms of deepbore, and with torch: a worker that has a leader does without
-            self._sampled = patiently(import_module("deepbore.integrations.alone").Proposals, self.storage, self.study)
-        return self._sampled.propose(self.mark, self._said[ALONE]["trials"])
+        if self._proposals is None:
+            from deepbore.integrations.alone import Sampled  # needs torch: a worker that has a leader does without
+
+            space = self._said[ALONE]["space"]
+            self._proposals = Proposals(patiently(Sampled, self.storage, self.study, space), self.study_id)
+        return self._proposals.propose(self.mark, self._said[ALONE]["trials"])
 
     def _is_alone(self, limit: float) -> bool:
         """Whether the study goes on, and its leader has given no sign of life for so long, by this process's clock."""
@@ -498,6 +502,59 @@ class Worker:
         if isinstance(outcome, WrongReturn) and not self._has_value:
             return f"the worker ends with its first evaluation, because {(outcome.reason or '').rstrip('.')}. {again}"
         return ""
+
+
+class Proposals:
+    """Trials that a worker makes for itself while no leader lives.
+
+    A trial is in the storage, with a sign of life, before it has a configuration, so that workers know of one another.
+
+    Args:
+        sampled: the study in its storage, and configurations for it.
+        study_id: of the study in the storage.
+    """
+
+    def __init__(self, sampled: "Sampled", study_id: int):
+        self.sampled, self.storage, self.study_id = sampled, sampled.storage, study_id
+
+    def propose(self, mark: Mapping[str, Any], limit: int | None) -> FrozenTrial | None:
+        """A new trial, which is this worker's.
+
+        Args:
+            mark: the worker's sign of life.
+            limit: how many trials there are to be in all; None for no limit.
+
+        Returns:
+            the trial; None if there are as many already, or the storage is away.
+        """
+        if limit is not None and sum(map(counts, patiently(self.sampled.study.get_trials, deepcopy=False))) >= limit:
+            return None
+        begun = create_trial(state=TrialState.RUNNING, system_attrs={BEAT: {**mark, "count": 0}})
+        identity = patiently(self.storage.create_new_trial, self.study_id, begun)
+        try:
+            with Beats(partial(self.storage.set_trial_system_attr, identity, BEAT), dict(mark)):
+                task = own_task(self.storage.get_trial(identity).number, self.sampled.params(identity))
+                self.storage.set_trial_system_attr(identity, TRIAL, task)
+            return self.storage.get_trial(identity)
+        except UpdateFinishedTrialError:  # a leader took it for lost
+            return None
+        except BaseException as error:
+            self._give_up(identity, error)
+            if is_away(error) or isinstance(error, TrialPruned):
+                return None
+            raise
+
+    def _give_up(self, identity: int, error: BaseException) -> None:
+        """Ends a trial that has no configuration."""
+        log.warning("no configuration was found: %s", error.__cause__ or error)
+        with suppress(Exception):  # the next leader ends it
+            self.storage.set_trial_user_attr(identity, "reason", f"no configuration was found: {error}")
+            self.storage.set_trial_state_values(identity, TrialState.FAIL)
+
+
+def counts(trial: FrozenTrial) -> bool:
+    """Whether a trial of the storage is one of the study, or is to become one."""
+    return TRIAL in trial.system_attrs or (BEAT in trial.system_attrs and trial.state == TrialState.RUNNING)
 
 
 class Beats:

@@ -59,6 +59,21 @@ def test_there_are_some_of_each_version():
     assert {name.rpartition("_0_")[2] for name in NAMES} == {"2", "3"}
 
 
+@pytest.mark.parametrize("name", ["conditional", "maximize"])
+def test_runs_of_version_0_1_go_on(name, tmp_path):
+    path = tmp_path / "run.jsonl"
+    shutil.copy(KEPT / f"{name}.jsonl", path)
+    study = Study.load(path)
+    known = [(trial.id, trial.params, trial.value, str(trial.status)) for trial in study.trials]
+    (new,) = study.ask()
+    assert new.id == len(known) > 10
+    study.tell(new, 0.25)
+    study.close()
+    again = [(trial.id, trial.params, trial.value, str(trial.status)) for trial in Study.load(path).trials]
+    assert again[:-1] == known
+    assert again[-1] == (new.id, new.params, 0.25, "complete")
+
+
 def test_a_load_encodes_trials_together(tmp_path, monkeypatch):
     study = Study(SearchSpace({"x": Real(0, 1)}), journal=tmp_path / "run.jsonl", strategy="random")
     for trial in study.ask(30):

@@ -150,10 +150,15 @@ def best_of(trial):
     return None if trial is None else trial.id
 
 
-@pytest.mark.parametrize("first", range(0, 60, 10))
-def test_they_say_the_same(tmp_path, first):
+@pytest.mark.parametrize(
+    "seeds",
+    [*(range(k, k + 10) for k in range(0, 60, 10)), *(pytest.param(range(k, k + 60), marks=pytest.mark.slow)
+                                                      for k in range(60, 300, 60))],
+    ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}",
+)  # fmt: skip
+def test_they_say_the_same(tmp_path, seeds):
     accepted = 0
-    for seed in range(first, first + 10):
+    for seed in seeds:
         path = tmp_path / f"{seed}.jsonl"
         history = begun(seed, path)
         accepted += sum(history.go_on() for _ in range(history.draw.randint(5, 40)))

@@ -13,9 +13,9 @@ from deepbore import Budget, Categorical, Integer, Real, SearchSpace, Study
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Status
 from deepbore.errors import SettingError
-from deepbore.integrations.alone import Proposals
+from deepbore.integrations.alone import Sampled
 from deepbore.integrations.shared import Leader, StorageEvaluator
-from deepbore.worker.shared import BEAT, LEADER, TRIAL, Worker, is_own, open_storage, work
+from deepbore.worker.shared import ALONE, BEAT, LEADER, TRIAL, Proposals, Worker, is_own, open_storage, work
 
 SPACE = SearchSpace(
     {
@@ -248,8 +248,11 @@ def test_two_workers_propose_different_configurations(url, tmp_path):
 
 def test_a_proposal_that_fails_leaves_no_trial_open(url, tmp_path, monkeypatch):
     begun(url, tmp_path)
-    proposals = Proposals(open_storage(url), "shared")
-    monkeypatch.setattr(proposals.study.sampler, "sample_relative", lambda *_: 1 / 0)
+    storage = open_storage(url)
+    study_id = storage.get_study_id_from_name("shared")
+    sampled = Sampled(storage, "shared", storage.get_study_user_attrs(study_id)[ALONE]["space"])
+    proposals = Proposals(sampled, study_id)
+    monkeypatch.setattr(sampled.study.sampler, "sample_relative", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         proposals.propose({"worker": "me", "every": 1, "retries": 3}, None)
     (trial,) = stored(url)

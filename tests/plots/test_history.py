@@ -13,7 +13,7 @@ from deepbore.data.ranking import best_among
 from deepbore.data.replay import read_record
 from deepbore.errors import SettingError
 from deepbore.labels import Labelling, Labels
-from deepbore.plots import history
+from deepbore.plots import history, records
 from deepbore.plots.history_chart import gamma_of
 from deepbore.plots.page.curves import trade_off_sections
 from deepbore.plots.parallel_chart import Parallel
@@ -34,9 +34,8 @@ def test_best_and_tau_are_those_of_each_moment():
 
 def test_the_picture_colours_values_by_label(tmp_path):
     figure = history([3, 1, 2, np.nan, 9], direction="maximize", gamma=0.3, path=tmp_path / "history.png")
-    good, bad = figure.axes[0].collections[:2]
-    assert good.get_offsets()[:, 1].tolist() == [3, 9]
-    assert bad.get_offsets()[:, 1].tolist() == [1, 2]
+    assert offsets(figure.axes[0], "good")[:, 1].tolist() == [3, 9]
+    assert offsets(figure.axes[0], "worse than the last tau")[:, 1].tolist() == [1, 2]
     assert (tmp_path / "history.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -45,6 +44,8 @@ def test_outliers_do_not_squeeze_the_rest():
     low, high = figure.axes[0].get_ylim()
     assert low < 1
     assert 2 < high < 3
+    (outlier,) = (each for each in figure.axes[0].collections if len(each.get_offsets()) == 1)
+    assert np.asarray(outlier.get_offsets()).tolist() == [[30, high]]  # at the edge
 
 
 def test_a_run_of_failures_can_be_drawn():
@@ -61,11 +62,10 @@ def test_a_bad_gamma_is_refused():
 def test_a_studys_history_knows_its_direction_and_gamma_and_leaves_pending_trials_out():
     study = told(CUBE, [3, 1, 2, NAN, 9], pending=2, direction="maximize", labels=ThresholdLabels(0.3))
     axes = history(study).axes[0]
-    drawn = [collection.get_offsets()[:, 1].tolist() for collection in axes.collections[:2]]
+    drawn = [offsets(axes, name)[:, 1].tolist() for name in ("good", "worse than the last tau")]
     assert drawn == [[3, 9], [1, 2]]
     assert "tau (gamma = 0.3)" in [text.get_text() for text in axes.get_legend().get_texts()]
-    (failed,) = (c for c in axes.collections if c.get_label() == "failed")
-    assert [segment[0, 0] for segment in failed.get_segments()] == [4]
+    assert offsets(axes, "failed").tolist() == [[3, axes.get_ylim()[0]]]  # the worse edge
 
 
 def test_the_history_knows_the_gamma_within_another_labelling():
@@ -87,8 +87,8 @@ class BelowTwo(Labelling):
 def test_labels_without_a_threshold_can_be_drawn(tmp_path):
     study = told(LINE, [3, 1, NAN, 1.5, 9], pending=1, labels=BelowTwo())
     axes = history(study).axes[0]
-    drawn = [collection.get_offsets()[:, 1].tolist() for collection in axes.collections[:2]]
-    assert drawn == [[1, 1.5], [3, 9]]
+    (chart,) = records.history(study)
+    assert [chart.layer(name).trials.tolist() for name in ("good", "label 0", "failed")] == [[1, 3], [0, 4], [2]]
     named = {text.get_text() for text in axes.get_legend().get_texts()}
     assert not [name for name in named if name.startswith("tau")]
     study.fit(epochs=1)
@@ -126,7 +126,8 @@ def test_the_best_so_far_is_at_the_largest_budget(by_budget):
     assert best_among(record.trials, "minimize", has_budget=True).tolist() == curve
     for run in (study, record):
         (line,) = (each for each in history(run).axes[0].lines if each.get_label() == "best so far")
-        assert line.get_ydata().tolist() == curve
+        x, y = line.get_data()  # where it changes
+        assert [y[np.searchsorted(x, trial, side="right") - 1] for trial in range(5)] == curve
 
 
 def test_no_tau_of_utilities_is_drawn_over_values(tmp_path):

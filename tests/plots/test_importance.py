@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from deepbore import Categorical, Condition, Real, SearchSpace, plots, plots as pictures
-from deepbore.plots.importance_chart import local_shares, shares_chart
+from deepbore.plots import local_shares, records
+from deepbore.plots.on_plotly import drawing
 from deepbore.plots.predictions import centre
 from drawn_studies import CUBE, LINE, Known, told, trained
 from pictured import told_at_random, tried_on
@@ -63,10 +64,9 @@ def test_there_is_one_importance_for_python_and_the_page(study):
     numbers, shares = pictures.importances(study), pictures.shares(study)
     assert numbers == {name: share.whole for name, share in shares.items()}
     assert list(numbers.values()) == sorted(numbers.values(), reverse=True)
-    alone, together = shares_chart(shares).data
-    assert [x + y for x, y in zip(alone["x"], together["x"], strict=True)] == pytest.approx(
-        list(numbers.values())[::-1], abs=2e-5
-    )
+    alone, together = drawing(records.importance(study)).data
+    assert together["base"] == alone["x"]
+    assert [x + y for x, y in zip(alone["x"], together["x"], strict=True)] == pytest.approx(list(numbers.values()))
     figure = pictures.importance(study)
     one, other = figure.axes[0].containers[:2]
     assert [bar.get_width() for bar in one] == pytest.approx([share.alone for share in shares.values()])

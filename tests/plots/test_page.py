@@ -17,8 +17,8 @@ import yaml
 from deepbore import Integer, Outcome, Real, Study, plots
 from deepbore.cli.main import main
 from deepbore.data.replay import read_record
+from deepbore.plots.page.curves import history_section
 from deepbore.plots.page.learned import Learned, learned_sections
-from deepbore.plots.page.sections import history_section
 from deepbore.plots.parallel_chart import DeclaredScale
 from deepbore.plots.sources import record_of
 from pages import data_of, opened
@@ -240,14 +240,14 @@ def test_values_of_another_task_do_not_stretch_the_page():
     study.add({"x": x, "y": x}, 3000 * x + 1000, task="another")
     study.optimize(lambda p: (p["x"] - 0.3) ** 2 + p["y"], 12, progress=False)
     study.fit()
-    assert Learned(study).shown.high < 10
+    assert Learned(study).units.axis.high < 10
 
 
 def test_the_page_has_a_bar_and_an_axis_for_each_parameter(dotted):
     sections = {section.title.split(":")[0]: section for section in learned_sections(dotted)}
-    names = sections["Importance"].charts[0].data[0]["y"]
+    names = sections["Importance"].charts[0].layout["yaxis"]["ticktext"]
     assert len(set(names)) == 3
-    assert sections["Importance"].charts[0].data[1]["y"] == names
+    assert [trace["y"] for trace in sections["Importance"].charts[0].data] == [list(range(len(names)))] * 2
     assert len({chart.layout["xaxis"]["title"]["text"] for chart in sections["Slices"].charts}) == 3
 
 

@@ -4,15 +4,15 @@ import pytest
 
 from deepbore import Budget, Study, TrialPruned
 from deepbore.loop.metrics import hypervolume_so_far
-from deepbore.plots.page.curves import curves_section, hypervolumes, trade_off_sections
-from deepbore.plots.page.sections import history_section
+from deepbore.plots.objectives_chart import hypervolumes
+from deepbore.plots.page.curves import curves_section, history_section, trade_off_sections
 from deepbore.plots.sources import record_of
 from plane import SQUARE
 
 
 def traces(section, chart=0):
     """The traces of a chart by name."""
-    return {trace["name"]: trace for trace in section.charts[chart].data}
+    return {trace["name"]: trace for trace in section.charts[chart].data if "name" in trace}
 
 
 def test_what_trials_report_is_drawn_as_curves():
@@ -32,7 +32,8 @@ def test_what_trials_report_is_drawn_as_curves():
     assert found["best"]["x"] == [0, 1, 2, 3, 4, None]
     assert found["best"]["y"][:-1] == pytest.approx(list(best.reports.values()))
     assert found["pruned"]["trials"] == [2] * 4
-    assert found["pruned"]["marker"]["symbol"][2] == "x"
+    (cross,) = (trace for trace in curves_section(record).charts[0].data if trace["marker"].get("symbol") == "x")
+    assert (cross["x"], cross["y"]) == ([2], [found["pruned"]["y"][2]])
     assert traces(history_section(record))["pruned (last report)"]["trials"] == [2]
     assert curves_section(record_of(Study(SQUARE))) is None
 

@@ -95,6 +95,6 @@ def test_several_objectives_have_no_best_line(tmp_path):
     study = Study(SQUARE, directions=["minimize", "maximize"], seed=0, journal=tmp_path / "run.jsonl")
     study.optimize(lambda p: [p["x"], p["y"]], 6, progress=False)
     for shown in (study, read_record(tmp_path / "run.jsonl")):
-        (axes,) = plots.history(shown).axes
-        assert axes.get_ylabel() == "value 0"
-        assert "best so far" not in axes.get_legend_handles_labels()[1]
+        for j, axes in enumerate(plots.history(shown).axes):
+            assert axes.get_ylabel() == f"value {j}"
+            assert "best so far" not in axes.get_legend_handles_labels()[1]

@@ -6,9 +6,19 @@ import torch
 
 from deepbore import Categorical, GPClassifier, MLPClassifier, Real, SearchSpace, Training, plots, plots as pictures
 from deepbore.errors import SettingError
+from deepbore.plots import records
+from deepbore.plots.chart import Band, Heat, Line, Points
+from deepbore.plots.predictions import Units
 from drawn_studies import LINE, MIXED, told, trained
 from pictured import tried_on
 from plane import SQUARE
+
+PI = Units("class probability")
+
+
+def the(chart, kind):
+    """The first layer of a kind."""
+    return next(layer for layer in chart.layers if isinstance(layer, kind))
 
 
 @pytest.fixture(scope="module")
@@ -17,69 +27,85 @@ def study():
 
 
 def test_a_slice_is_the_classifier_along_one_parameter_at_the_best_configuration(study):
-    figure = pictures.slices(study, parameters=["lr", "units", "momentum"])
-    lr = figure.axes[0]
-    assert lr.get_xscale() == "log"
-    assert lr.get_xlabel() == "lr"
-    curve = next(line for line in lr.lines if len(line.get_xdata()) > 100)
+    chart = records.slices(study, ["lr", "units", "momentum"], units=PI)[0]
+    assert (chart.x.title, chart.x.scale.log, chart.y.title) == ("lr", True, "class probability")
+    curve, (band,) = the(chart, Line), (layer for layer in chart.layers if isinstance(layer, Band))
     best = study.best_trial.params
     for k in (0, 57, 200):
-        point = MIXED.encode([{**best, "lr": curve.get_xdata()[k]}])
-        assert curve.get_ydata()[k] == pytest.approx(float(study.classifier.probability(point)), abs=1e-6)
-    low, high = lr.collections[0].get_paths()[0].get_extents().intervaly
-    assert low <= min(curve.get_ydata()) <= max(curve.get_ydata()) <= high
+        point = MIXED.encode([{**best, "lr": curve.x[k]}])
+        assert curve.y[k] == pytest.approx(float(study.classifier.probability(point)), abs=1e-6)
+    assert (band.low <= curve.y).all()
+    assert (curve.y <= band.high).all()
+
+
+def test_a_slice_is_in_the_users_units(study):
+    """A trial's expected label stands for its own value, as the labels are graded by value."""
+    line = told(SearchSpace({"x": Real(0, 1)}), np.linspace(50, 70, 12).tolist(), direction="maximize")
+    line.fit()
+    (chart,) = records.slices(line)
+    assert chart.y.title == "predicted value"
+    trials, curve = the(chart, Points), the(chart, Line)
+    assert sorted(trials.y) == pytest.approx(sorted(trial.value for trial in line.trials))
+    labels = line.labels(line.observations).z[:, 0].numpy()
+    pi = line.classifier.probability(line.space.encode([{"x": float(curve.x[100])}])).item()
+    order = np.argsort(labels)
+    values = np.array([trial.value for trial in line.trials])
+    assert curve.y[100] == pytest.approx(np.interp(pi, labels[order], values[order]), abs=1.0)
+    figure = pictures.slices(line)
+    assert figure.axes[0].get_ylabel() == "predicted value"
+    assert np.allclose(figure.axes[0].lines[-1].get_ydata(), curve.y)
 
 
 def test_the_band_of_a_probit_head_goes_by_the_probit():
     """Its ends are Phi(mean -+ std): version 0.1 drew the sigmoid of probits."""
     study = told(LINE, [3.0, 1.0, 2.0, 5.0, 4.0], classifier=GPClassifier())
     study.fit(epochs=1)
-    (panel,) = pictures.slices(study).axes
-    band, curve = panel.collections[0].get_paths()[0].vertices, panel.lines[0]
-    point = LINE.encode([{"x": curve.get_xdata()[100]}])
+    (chart,) = records.slices(study, units=PI)
+    band = next(layer for layer in chart.layers if isinstance(layer, Band))
+    point = LINE.encode([{"x": band.x[100]}])
     posterior = study.classifier.posterior(point)
     expected = torch.special.ndtr(posterior.mean + torch.tensor([[-1.0], [1.0]]) * posterior.std).flatten()
-    ends = band[np.isclose(band[:, 0], curve.get_xdata()[100], rtol=1e-12)][:, 1]
-    assert sorted(set(ends.round(9))) == pytest.approx(expected.tolist(), abs=1e-5)
+    assert [band.low[100], band.high[100]] == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 def test_a_head_that_does_not_know_how_sure_it_is_has_no_band():
     space = SearchSpace({"x": Real(0, 1), "k": Categorical(["a", "b"])})
     study = told(space, [3.0, 1.0, 2.0], classifier=MLPClassifier(training=Training(steps=5)))
     study.fit(epochs=1)
-    panel = next(axes for axes in pictures.slices(study).axes if axes.get_xlabel() == "x")
-    outline = panel.collections[0].get_paths()[0].vertices
-    assert np.isin(outline[:, 1], panel.lines[0].get_ydata()).all()  # no wider than the curve itself
+    chart = next(chart for chart in records.slices(study) if chart.x.title == "x")
+    band = next(layer for layer in chart.layers if isinstance(layer, Band))
+    assert (band.low == band.high).all()  # no wider than the curve itself
     figure = pictures.landscape(study)
     assert [axes.get_ylabel() for axes in figure.axes] == ["k", "class probability"]  # and no picture of deviations
 
 
-def test_a_slice_shows_the_labels_of_the_trials_that_have_the_parameter(study):
-    (panel,) = pictures.slices(study, parameters=["momentum"]).axes
+def test_a_slice_shows_the_trials_that_have_the_parameter(study):
+    (chart,) = records.slices(study, ["momentum"], units=PI)
     sgd = [trial for trial in study.trials[:40] if trial.params["optimizer"] == "sgd"]
     assert 0 < len(sgd) < 40
-    drawn = panel.collections[-1].get_offsets()
-    assert np.allclose(sorted(drawn[:, 0]), sorted(trial.params["momentum"] for trial in sgd))
+    assert np.allclose(sorted(the(chart, Points).x), sorted(trial.params["momentum"] for trial in sgd))
 
 
 def test_categories_have_marks_and_names(study):
     (panel,) = pictures.slices(study, parameters=["optimizer"]).axes
     assert [label.get_text() for label in panel.get_xticklabels()] == ["sgd", "adam"]
-    marks = panel.collections[1].get_offsets()
+    (chart,) = records.slices(study, ["optimizer"], units=PI)
+    marks = chart.layers[-1]
     best = study.best_trial.params
     assert best["optimizer"] == "sgd"
     expected = study.classifier.probability(
         MIXED.encode([best, {"lr": best["lr"], "units": best["units"], "optimizer": "adam"}])
     )
-    assert np.allclose(marks[:, 1], expected, atol=1e-6)
+    assert np.allclose(marks.y, expected, atol=1e-6)
 
 
 def test_pairs_are_the_classifier_over_two_parameters(study):
     figure = pictures.pairs(study, parameters=["lr", "units"])
-    panel, _bar = figure.axes
+    panel, bar = figure.axes
     assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
-    mesh = panel.collections[0]
-    best, table = study.best_trial.params, np.asarray(mesh.get_array())
+    assert bar.get_ylabel() == "predicted value"
+    (chart,) = records.pairs(study, ["lr", "units"], units=PI)
+    best, table = study.best_trial.params, the(chart, Heat).table
     corner = MIXED.encode([{**best, "lr": 1e-5, "units": 1024}])
     assert table[-1, 0] == pytest.approx(float(study.classifier.probability(corner)), abs=1e-6)
 
@@ -123,6 +149,6 @@ def test_what_stands_still_is_drawn_as_it_was_learned():
     assert plots.shares(study) == explains
     for before, after in zip(lines, [plots.slices(study, parameters=["x"]), plots.pairs(study)], strict=True):
         (one, other) = (figure.axes[0] for figure in (before, after))
-        drawn = [axes.lines[0].get_ydata() if axes.lines else axes.collections[0].get_array() for axes in (one, other)]
+        drawn = [axes.lines[-1].get_ydata() if axes.lines else axes.collections[0].get_array() for axes in (one, other)]
         assert np.allclose(*drawn)
         assert np.ptp(drawn[1]) > 0.1

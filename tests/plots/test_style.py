@@ -9,7 +9,7 @@ import torch
 import deepbore as db
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study, plots, plots as pictures
 from deepbore.errors import SettingError
-from deepbore.plots import history, pairs, slices
+from deepbore.plots import history, pairs, records, slices
 from deepbore.plots.on_matplotlib import tick_labels
 from deepbore.plots.on_plotly import value_axis
 from deepbore.plots.page.sections import parallel_section
@@ -195,8 +195,8 @@ def test_fixed_parameters_stay_on_their_axes():
 
 
 def test_pictures_of_the_trials_are_about_this_run(after_a_task):
-    drawn = plots.slices(after_a_task, parameters=["x"]).axes[0].collections[-1]
-    assert len(drawn.get_offsets()) == 12
+    (chart,) = records.slices(after_a_task, ["x"])
+    assert len(next(layer.trials for layer in chart.layers if layer.trials is not None)) == 12
 
 
 @pytest.mark.parametrize(

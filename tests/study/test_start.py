@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from abc import ABCMeta
 
 import pytest
 from lightning.pytorch import LightningModule
 
 from deepbore import KernelPLS, MLPClassifier
 from deepbore.classifiers import Classifier, TrainedClassifier
+from deepbore.errors import SettingError
 from processes import ENV
 
 NOT_NEEDED = {"lightning", "torchmetrics", "torchvision", "matplotlib", "pandas", "botorch", "gpytorch", "sklearn",
@@ -83,15 +85,25 @@ def test_a_run_whose_models_learn_in_closed_form_imports_no_lightning(settings, 
     assert imported(RUN.format(settings=settings, choice=choice, names=NOT_NEEDED - needed)) == []
 
 
-def test_a_classifier_of_the_users_is_a_lightning_module_unless_it_says_that_it_takes_no_steps():
-    class Steps(Classifier):
+def test_a_classifier_of_the_users_has_the_bases_that_it_names():
+    class Plain(Classifier):
         pass
 
-    class InClosedForm(Classifier):
-        closed_form = True
+    class Steps(TrainedClassifier):
+        def training_step(self, batch, batch_idx=0):
+            return batch.z.mean()
 
+    assert type(Classifier) is type(KernelPLS) is ABCMeta
+    assert Plain.__bases__ == (Classifier,)
+    assert not issubclass(Plain, LightningModule)
     assert issubclass(Steps, LightningModule)
-    assert issubclass(Steps, TrainedClassifier)
-    assert not issubclass(InClosedForm, LightningModule)
     assert issubclass(MLPClassifier, LightningModule)
     assert not issubclass(KernelPLS, LightningModule)
+
+
+def test_a_training_step_without_lightning_is_refused_with_the_class_that_has_it():
+    with pytest.raises(SettingError, match=r"Steps is a plain one.*deepbore\.classifiers\.TrainedClassifier"):
+
+        class Steps(Classifier):
+            def training_step(self, batch, batch_idx=0):
+                return batch.z.mean()

@@ -17,8 +17,9 @@ from torch.optim.adam import Adam, adam
 from torch.optim.lr_scheduler import LRScheduler
 
 from deepbore.classifiers.networks.stacked import Activation, Given, Masks, Members, StackedMLP
+from deepbore.classifiers.optimization import NO_LBFGS, Optimization
 from deepbore.classifiers.posterior import Posterior, of_members
-from deepbore.classifiers.trained import NO_LBFGS, Minibatch, Optimization, TrainedClassifier, overridden
+from deepbore.classifiers.trained import Minibatch, TrainedClassifier, overridden
 from deepbore.component import plain_partial
 from deepbore.compute.devices import generator_on
 from deepbore.compute.distributed import Ranks

@@ -1,46 +1,38 @@
 """What the classifier has learned, as sections of the page: importance, slices, pairs, predictions of unseen trials."""
 
-import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from deepbore.compute.numerics import rank_correlation
-from deepbore.data.trial import sign_of
-from deepbore.errors import SettingError
 from deepbore.plots.calibration_chart import Reliability, calibration_chart
-from deepbore.plots.importance_chart import Share, local_chart, local_shares, shares, shares_chart
-from deepbore.plots.on_plotly import Chart, diagonal, points, value_axis
+from deepbore.plots.importance_chart import Share, importance_chart, local_chart, local_shares, shares
+from deepbore.plots.on_plotly import Drawing, diagonal, drawing, points, value_axis
 from deepbore.plots.page.sections import Section
 from deepbore.plots.predictions import (
     FOLDS,
-    Translation,
     Units,
-    by_definition,
     has_columns,
-    held_out,
-    is_own,
     mean_labels,
     name_of_pi,
     nothing_learned,
+    predicted_unseen,
+    units_of,
     values_of,
 )
-from deepbore.plots.slice_charts import PAIRED, SLICES, Pair, Slice, pair_chart, slice_chart
+from deepbore.plots.slice_charts import PAIRED, SLICES, pair_charts, slice_charts
 from deepbore.plots.sources import names_of_values, record_of
-from deepbore.plots.style import GOOD, ValueAxis
+from deepbore.plots.style import GOOD
 
 if TYPE_CHECKING:
     from deepbore.study import Study
 
 FINE, COARSE, TRIALS = 101, 25, 400  # of a chart: entries of a grid along a line and along a side, trials
 OBJECTIVES = 4  # that have slices
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -61,27 +53,12 @@ class Learned:
     @cached_property
     def unseen(self) -> np.ndarray | None:
         """pi of each trial by a classifier that has not seen it; None where no trial can be held out."""
-        started = time.monotonic()
-        try:
-            found = held_out(self.study)
-        except SettingError as error:
-            log.info("no predictions of unseen trials: %s", error)
-            return None
-        log.info("predictions of unseen trials took %.1f s", time.monotonic() - started)
-        return found if np.isfinite(found).any() else None
-
-    @cached_property
-    def shown(self) -> ValueAxis | None:
-        """The axis of this run's values."""
-        return ValueAxis.of(values_of(self.study)[is_own(self.study)], sign_of(self.study.observations.direction))
+        return predicted_unseen(self.study)
 
     @cached_property
     def units(self) -> Units:
         """What the slices and pairs show: predicted values, or pi where it can't be translated."""
-        translation = Translation.of(self.study, None) or Translation.of(self.study, self.unseen)
-        if translation is None or self.shown is None:
-            return Units(name_of_pi(self.study))
-        return Units("predicted value", self.shown, translation)
+        return units_of(self.study, unseen=lambda: self.unseen)
 
     @cached_property
     def shares(self) -> dict[str, Share]:
@@ -115,12 +92,13 @@ def _importance(learned: Learned) -> Section:
     )
     near = local_shares(learned.study)
     if not any(near.values()):
-        return Section("Importance", says, [shares_chart(found)])
+        return Section("Importance", says, [drawing(importance_chart(learned.study, found))])
     says += (
         " Beside it the importance near the best configuration: the variance along each parameter alone, within a "
         "tenth of its range to each side; unordered choices take all values."
     )
-    return Section("Importance", says, [shares_chart(found), local_chart(near)], grid="grid wide")
+    charts = [importance_chart(learned.study, found), local_chart(learned.study, near)]
+    return Section("Importance", says, [drawing(each) for each in charts], grid="grid wide")
 
 
 def _all_slices(learned: Learned, names: Sequence[str]) -> list[Section]:
@@ -128,23 +106,12 @@ def _all_slices(learned: Learned, names: Sequence[str]) -> list[Section]:
     study = learned.study
     if study.observations.k == 1 or not has_columns(study):
         return [_slices(learned, names, learned.units)]
-    named = enumerate(learned.names[:OBJECTIVES])
-    return [_slices(learned, names, _units_of(study, j, name), j) for j, name in named]
-
-
-def _units_of(study: "Study", objective: int, name: str) -> Units:
-    """What the slices of an objective show: predicted values, or pi where it can't be translated."""
-    values, sign = values_of(study, objective)[is_own(study)], sign_of(study.observations.directions[objective])
-    translation, shown = by_definition(study, objective), ValueAxis.of(values, sign)
-    if translation is None or shown is None:
-        return Units(f"{name_of_pi(study)} of {name}")
-    return Units(f"predicted {name}", shown, translation)
+    return [_slices(learned, names, units_of(study, j), j) for j in range(min(OBJECTIVES, study.observations.k))]
 
 
 def _slices(learned: Learned, names: Sequence[str], units: Units, objective: int | None = None) -> Section:
     study = learned.study
-    shown = [Slice.of(study, name, units, FINE, TRIALS, objective) for name in names[:SLICES]]
-    charts = [slice_chart(each, units.axis) for each in shown]
+    charts = [drawing(each) for each in slice_charts(study, names[:SLICES], objective, units, FINE, TRIALS)]
     pi = f"The {name_of_pi(study)} as the classifier gives it."
     best = "best configuration" if objective is None else f"configuration with the best {learned.names[0]}"
     says = (
@@ -156,13 +123,12 @@ def _slices(learned: Learned, names: Sequence[str], units: Units, objective: int
 
 
 def _pairs(learned: Learned, names: Sequence[str]) -> Section:
-    study, units = learned.study, learned.units
-    less_is_better = units.translation is not None and study.observations.direction == "minimize"
-    shown = [Pair.of(study, *pair, units, COARSE, TRIALS) for pair in combinations(names[:PAIRED], 2)]
-    charts = [pair_chart(each, units.axis, less_is_better=less_is_better) for each in shown]
+    units = learned.units
+    charts = [drawing(each) for each in pair_charts(learned.study, names[:PAIRED], units, COARSE, TRIALS)]
     says = (
         "Over pairs of the most important parameters, the others at the best configuration: the greener the better. "
-        "Points are trials, the star is the best."
+        "Points are trials, the good ones filled; the star is the best, a large ring is a pending one. Trials with one "
+        "of the two parameters only are on the frame."
     )
     return Section(f"Pairs: {units.name}", says, charts, grid="grid wide")
 
@@ -183,7 +149,7 @@ def _unseen(learned: Learned) -> Section:
     return Section(title, says, charts, grid="grid wide")
 
 
-def _against_values(learned: Learned, unseen: np.ndarray) -> list[Chart]:
+def _against_values(learned: Learned, unseen: np.ndarray) -> list[Drawing]:
     """Values against their predictions; nothing where there are no predicted values."""
     units, values = learned.units, values_of(learned.study)
     if units.translation is None:
@@ -195,4 +161,4 @@ def _against_values(learned: Learned, unseen: np.ndarray) -> list[Chart]:
     marks = points(x, y, GOOD, 6, name="trials", trials=rows.tolist(), more=more, marker={"opacity": 0.75},
                    cliponaxis=False, showlegend=False)  # fmt: skip
     axes = {"xaxis": value_axis(units.axis, "predicted value"), "yaxis": value_axis(units.axis, "value")}
-    return [Chart([diagonal(units.axis.low, units.axis.high), marks], axes, 360)]
+    return [Drawing([diagonal(units.axis.low, units.axis.high), marks], axes, 360)]

@@ -12,24 +12,21 @@ from deepbore.component import class_name
 from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
 from deepbore.data.ranking import is_feasible
-from deepbore.data.times import Span, times_of
 from deepbore.data.trial import Trial
-from deepbore.plots.on_plotly import Chart, text
-from deepbore.plots.page.curves import curves_section, trade_off_sections
+from deepbore.plots.on_plotly import Drawing, text
+from deepbore.plots.page.curves import curves_section, history_section, timeline_section, trade_off_sections
 from deepbore.plots.page.sections import (
     Section,
     best_section,
     failures_section,
     former_values,
-    history_section,
     parallel_section,
-    seconds,
-    timeline_section,
     trials_section,
     trials_table,
 )
 from deepbore.plots.sources import names_of_values, record_of, require_study
 from deepbore.plots.style import number
+from deepbore.plots.timeline_chart import seconds, spans_of
 from deepbore.text import visible
 
 if TYPE_CHECKING:
@@ -96,16 +93,6 @@ def _sections(record: Ledger, study: "Study | None", times: str | Path | None) -
     first = [*how, curves_section(record), best_section(record), parallel_section(record)]
     last = [failures_section(record), timeline_section(record, spans), trials_section(record)]
     yield from (section for section in [*first, *learned, *last] if section is not None)
-
-
-def spans_of(record: Ledger, times: str | Path | None) -> dict[int, Span]:
-    """When each trial began and ended, as it says itself, or a file of times does; of those where it is known."""
-    own = {
-        trial.id: (trial.began, trial.ended)
-        for trial in record.trials
-        if trial.began is not None and trial.ended is not None
-    }
-    return own | ({} if times is None else times_of(Path(times)))
 
 
 def _summary(record: Ledger) -> dict[str, Any]:
@@ -190,7 +177,7 @@ def render(
     Returns:
         HTML that needs nothing else; text of the user is escaped.
     """
-    charts: list[Chart] = []
+    charts: list[Drawing] = []
     body = "\n".join(_section(section, charts) for section in sections)
     data: dict[str, Any] = {"charts": [_spec(chart) for chart in charts], "every": every}
     if record is not None:
@@ -219,7 +206,7 @@ def _facts(facts: Mapping[str, Any]) -> str:
     return f'<div class="facts">{"".join(cells)}</div>'
 
 
-def _section(section: Section, charts: list[Chart]) -> str:
+def _section(section: Section, charts: list[Drawing]) -> str:
     """A section's HTML; its charts join those of the page."""
     places = []
     for chart in section.charts:
@@ -230,7 +217,7 @@ def _section(section: Section, charts: list[Chart]) -> str:
     return f"<section>\n<h2>{escape(section.title)}</h2>\n{says}{drawn}{section.html}\n</section>"
 
 
-def _spec(chart: Chart) -> dict[str, Any]:
+def _spec(chart: Drawing) -> dict[str, Any]:
     kept = asdict(chart)
     layout = {"height": chart.height, **kept["layout"]}
     return {"data": kept["data"], "layout": layout, "turns": chart.turns, "log": chart.log}

@@ -1,25 +1,20 @@
-"""The sections of the page that a journal fills: history, parallel coordinates, the best configuration, failures, the
-timeline of workers and the table of trials. Needs no torch."""
+"""Sections of the page that a journal fills: parallel coordinates, the best configuration, failures, the table of
+trials. Needs no torch."""
 
-import heapq
 import json
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
-
-import numpy as np
 
 from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
 from deepbore.data.trial import Trial
-from deepbore.plots.history_chart import History, history_chart
-from deepbore.plots.on_plotly import Chart, points, titled
+from deepbore.plots.on_plotly import Drawing
 from deepbore.plots.parallel_chart import Parallel, parallel_chart
 from deepbore.plots.sources import MOST, names_of_values, some_of
-from deepbore.plots.style import BAD, EARLIER, FAILED, GOOD, GREY, TAU, ValueAxis, number
+from deepbore.plots.style import number
 from deepbore.text import visible
 
 LINES, AXES = 300, 14  # of parallel coordinates
@@ -40,56 +35,9 @@ class Section:
 
     title: str
     says: str = ""
-    charts: Sequence[Chart] = ()
+    charts: Sequence[Drawing] = ()
     html: str = ""
     grid: str = ""
-
-
-def history_section(record: Ledger) -> Section:
-    """Every value of a run with one in the order of evaluation, with what does not count."""
-    shown = History.of(record)
-    chart = history_chart(shown)
-    if shown.axis is not None:
-        chart = replace(chart, data=[*chart.data, *asides(record, shown.axis)])
-    many = f" Of {len(record)} trials {MOST} at most are drawn: the best, the newest, and others evenly."
-    says = (
-        "Every value in the order of evaluation, the best so far, and, where the labels have one, the threshold tau: "
-        "to the classifier, values at or better than it are good. Point at a trial for its configuration."
-    )
-    return Section("History", says + (many if len(record) > MOST else ""), [chart])
-
-
-def asides(record: Ledger, axis: ValueAxis, j: int = 0) -> Iterator[dict[str, Any]]:
-    """What does not count, or is doubted: the last reports of pruned trials, withdrawn values, rings of suspicion.
-
-    Args:
-        record: with the objective that is drawn in the first place.
-        axis: of the values.
-        j: the place of the objective among the values of a trial.
-    """
-    pruned = {
-        trial.id: list(trial.reports.values())[-1]
-        for trial in record.trials
-        if trial.status is Status.PRUNED and trial.reports
-    }
-    withdrawn = {row: values[j] for row, values in withdrawn_values(record).items()}
-    doubted = {trial.id: trial.value for trial in record.trials if trial.suspicious is not None}
-    for name, found, look, size in (
-        ("pruned (last report)", pruned, {"color": GREY, "symbol": "line-ew-open"}, 7),
-        ("withdrawn", withdrawn, {"color": GREY, "symbol": "x-thin-open"}, 7),
-        ("suspicious", doubted, {"color": TAU, "symbol": "circle-open", "line": {"width": 2}}, 13),
-    ):
-        known = {row: value for row, value in found.items() if value is not None and math.isfinite(value)}
-        some = list(known)[-MOST:]
-        if some:
-            y = axis.clip(np.array([known[row] for row in some])).tolist()
-            yield points(some, y, str(look["color"]), size, name=name, trials=some, cliponaxis=False, marker=look)
-
-
-def withdrawn_values(record: Ledger) -> dict[int, tuple[float, ...]]:
-    """The values that withdrawn trials had, by their ids."""
-    gone = (trial for trial in record.trials if trial.status is Status.WITHDRAWN and trial.former)
-    return {trial.id: trial.former[-1].values for trial in gone if trial.former[-1].values}
 
 
 def parallel_section(record: Ledger) -> Section | None:
@@ -275,82 +223,3 @@ def _reason(trials: Sequence[Trial]) -> str:
         said = f"<details><summary>{said}</summary><pre>{trace}</pre></details>"
     ids = ", ".join(str(trial.id) for trial in trials[:EXAMPLES]) + (", …" if len(trials) > EXAMPLES else "")
     return f"<tr><td>{len(trials)}</td><td>{said}</td><td>{ids}</td></tr>"
-
-
-# --- timeline --------------------------------------------------------------------------------------------------------
-
-
-def timeline_section(record: Ledger, times: Mapping[int, tuple[float, float]]) -> Section | None:
-    """A bar for each evaluation, in as many rows as there were at the same time; None if times were not kept."""
-    known = {row: span for row, span in times.items() if 0 <= row < len(record) and span[0] <= span[1]}
-    if not known:
-        return None
-    trials = [trial for trial in some_of(record.trials, record.direction, 1500) if trial.id in known]
-    start = min(span[0] for span in known.values())
-    unit, length = _unit(max(span[1] for span in known.values()) - start)
-    spans = {row: ((begin - start) / length, (end - start) / length) for row, (begin, end) in known.items()}
-    lanes = _lanes({trial.id: known[trial.id] for trial in trials})
-    count = 1 + max(lanes.values())
-    traces = []
-    ended = (Status.COMPLETE, Status.PENDING)  # of what is pending the outcome is about to be told
-    kinds = {
-        "complete": (GOOD, ended),
-        "failed": (FAILED, (Status.FAILED,)),
-        "pruned": (BAD, (Status.PRUNED,)),
-        "withdrawn": (EARLIER, (Status.WITHDRAWN,)),
-    }
-    for name, (colour, statuses) in kinds.items():
-        rows = [trial.id for trial in trials if trial.status in statuses]
-        more = [f"took {seconds(known[row][1] - known[row][0])}" for row in rows]
-        traces.append({**_bars(rows, spans, lanes, colour), "name": name, "more": more})
-    numbers = {"tickvals": list(range(count)), "ticktext": list(range(1, count + 1))}
-    layout = {
-        "barmode": "overlay",
-        "bargap": 0.25,
-        "xaxis": titled(f"{unit} since the first trial began"),
-        "yaxis": titled("worker", range=[count - 0.5, -0.5], fixedrange=True, **numbers),
-    }
-    says = "When each evaluation began and ended. The gaps are the time for proposals, or a pause of the run."
-    chart = Chart([trace for trace in traces if trace["x"]], layout, 130 + 34 * min(count, 16))
-    return Section("Timeline of workers", says, [chart])
-
-
-def _bars(
-    rows: Sequence[int], spans: Mapping[int, tuple[float, float]], lanes: Mapping[int, int], colour: str
-) -> dict[str, Any]:
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "base": [spans[row][0] for row in rows],
-        "x": [spans[row][1] - spans[row][0] for row in rows],
-        "y": [lanes[row] for row in rows],
-        "trials": rows,
-        "textposition": "none",
-        "marker": {"color": colour, "opacity": 0.75, "line": {"color": colour, "width": 1}},  # short: a line
-    }
-
-
-def _lanes(spans: Mapping[int, tuple[float, float]]) -> dict[int, int]:
-    """A row for each span, such that spans of one row do not overlap, from as few rows as there can be."""
-    lanes: dict[int, int] = {}
-    busy: list[tuple[float, int]] = []  # when each row that is taken is free again
-    free: list[int] = []
-    for row, (begin, end) in sorted(spans.items(), key=lambda pair: pair[1]):
-        while busy and busy[0][0] <= begin + 1e-3:
-            heapq.heappush(free, heapq.heappop(busy)[1])
-        lanes[row] = heapq.heappop(free) if free else len(busy)
-        heapq.heappush(busy, (end, lanes[row]))
-    return lanes
-
-
-def _unit(seconds: float) -> tuple[str, float]:
-    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if seconds > 3 * length:
-            return unit, length
-    return "seconds", 1.0
-
-
-def seconds(duration: float) -> str:
-    """A duration as text, in the unit that suits it."""
-    unit, length = _unit(duration)
-    return f"{duration / length:.3g} {unit}"

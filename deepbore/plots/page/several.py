@@ -14,11 +14,12 @@ from deepbore.data.ranking import best_among
 from deepbore.data.times import Span
 from deepbore.data.trial import sign_of
 from deepbore.plots.history_chart import COLOURS
-from deepbore.plots.on_plotly import Chart, line, remark, text, titled, value_axis
+from deepbore.plots.on_plotly import Drawing, line, remark, text, titled, value_axis
 from deepbore.plots.page.page import Page, render
-from deepbore.plots.page.sections import Section, seconds
+from deepbore.plots.page.sections import Section
 from deepbore.plots.sources import names_of_values
 from deepbore.plots.style import ValueAxis, number
+from deepbore.plots.timeline_chart import seconds
 from deepbore.text import visible
 
 
@@ -90,14 +91,14 @@ def report_of_several(runs: Sequence[NamedRun], *, title: str = "Runs", every: f
     return Page(render(title, facts, sections, None, every))
 
 
-def _chart(runs: Sequence[NamedRun], sign: float) -> Chart:
+def _chart(runs: Sequence[NamedRun], sign: float) -> Drawing:
     """A line of steps for each run."""
     bests = [run.best for run in runs]
     axis = ValueAxis.of(np.concatenate(bests), sign)
     title = text(names_of_values(runs[0].record)[0], 40)
     layout = {"xaxis": titled("trial"), "yaxis": value_axis(axis, title)}
     if axis is None:
-        return Chart([], {**layout, "annotations": [remark("no value yet")]}, 260)
+        return Drawing([], {**layout, "annotations": [remark("no value yet")]}, 260)
     traces = []
     for run, best, colour in zip(runs, bests, _colours(len(runs)), strict=True):
         known = np.flatnonzero(np.isfinite(best))
@@ -108,7 +109,7 @@ def _chart(runs: Sequence[NamedRun], sign: float) -> Chart:
         traces.append(
             line([int(k) + 1 for k in changes], values, colour, 2, name=text(run.name, 40), hovertext=said, **look)
         )
-    return Chart([trace for trace in traces if trace["x"]], layout, 440, log="xy")
+    return Drawing([trace for trace in traces if trace["x"]], layout, 440, log="xy")
 
 
 def _colours(n: int) -> list[str]:

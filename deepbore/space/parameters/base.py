@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.errors import PointError, SpaceError
+from deepbore.errors import DeprecatedUse, PointError, SpaceError
 from deepbore.names import meant
 from deepbore.space.condition import Condition, When, as_plain_data, as_when, conditions_of
 from deepbore.space.parameters.descriptors import Descriptors
@@ -92,7 +92,7 @@ class Parameter(ABC):
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
         if isinstance(former := vars(cls).get("features"), FunctionType):
-            warnings.warn(f"{cls.__name__}.features is now {cls.__name__}.readings.", DeprecationWarning, stacklevel=2)
+            warnings.warn(f"{cls.__name__}.features is now {cls.__name__}.readings.", DeprecatedUse, stacklevel=2)
             cls.readings = former  # type: ignore[method-assign]
         if "kind" not in vars(cls):
             return
