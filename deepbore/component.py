@@ -23,10 +23,24 @@ SHOWN = 200  # characters of an argument in a text
 FORMER_PATHS = {"deepbore.candidates.Ambitious": "deepbore.candidates.RaisedIncumbent"}  # classes in old journals
 
 
+class OwnSignature:
+    """The signature that `help` shows of a class: that of its `__init__`, or none, and not that of `__new__`."""
+
+    def __get__(self, part: object, kind: type) -> inspect.Signature:
+        if part is not None:  # an object that can be called has its own
+            raise AttributeError("__signature__")
+        if kind.__init__ is object.__init__:  # type: ignore[misc]
+            return inspect.Signature()
+        own = inspect.signature(kind.__init__)  # type: ignore[misc]
+        return own.replace(parameters=list(own.parameters.values())[1:], return_annotation=own.empty)
+
+
 class Component:
     """An exchangeable part of a run, which remembers its arguments: the header of a journal describes it by them."""
 
     _arguments: dict[str, Any]
+
+    __signature__ = OwnSignature()
 
     def __new__(cls, /, *args: Any, **kwargs: Any) -> Self:
         if (args or kwargs) and cls.__init__ is object.__init__:  # it ignores arguments where __new__ exists

@@ -1,7 +1,8 @@
 """Names that users of other tools type, and what deepbore calls the same: for errors about unknown names."""
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 ARGUMENTS = {  # of functions and classes
     # Optuna
@@ -184,3 +185,61 @@ def meant(name: str, known: Collection[str], foreign: dict[str, str] = ARGUMENTS
 def no_attribute(of: str, name: str, known: Collection[str]) -> AttributeError:
     """The error of an attribute that is not there, with what is likely meant."""
     return AttributeError(f"{of} has no attribute {meant(name, known, ATTRIBUTES)}", name=name)
+
+
+# --- declarations of parameters ---------------------------------------------------------------------------------------
+
+
+TYPES = {  # of a parameter, in YAML and journals, with their settings
+    "real": {"low", "high", "log", "step", "default", "prior", "when"},
+    "integer": {"low", "high", "log", "step", "default", "prior", "when"},
+    "ordinal": {"choices", "default", "prior", "when"},
+    "categorical": {"choices", "features", "default", "prior", "when"},
+    "library": {"features", "names", "size", "default", "when"},
+}
+OTHER_TYPES = {  # what others call them
+    **dict.fromkeys(("float", "double", "continuous", "uniform", "range", "number", "quniform"), "real"),
+    **dict.fromkeys(("loguniform", "log_uniform", "log", "logreal"), "real, log: true"),
+    **dict.fromkeys(("int", "randint", "discrete", "int_uniform", "q_uniform"), "integer"),
+    **dict.fromkeys(("cat", "choice", "choices", "category", "enum", "string", "str", "nominal"), "categorical"),
+    **dict.fromkeys(("bool", "boolean", "flag"), "categorical, choices: [false, true]"),
+    **dict.fromkeys(("grid", "values", "ordered"), "ordinal"),
+}
+OTHER_SETTINGS = {
+    **dict.fromkeys(("min", "lower", "minimum", "lb", "from", "start"), "low"),
+    **dict.fromkeys(("max", "upper", "maximum", "ub", "to", "stop", "end"), "high"),
+    **dict.fromkeys(("log_scale", "logscale", "log_uniform", "logarithmic"), "log: true"),
+    **dict.fromkeys(("values", "options", "categories", "items", "levels", "value"), "choices"),
+    **dict.fromkeys(("q", "quantum", "interval"), "step"),
+    **dict.fromkeys(("condition", "conditions", "if", "parent", "depends_on"), "when"),
+    **dict.fromkeys(("init", "initial", "default_value"), "default"),
+    **dict.fromkeys(("distribution", "kind"), "type"),
+}
+
+
+def slip_in(declared: Mapping[str, Any]) -> str:
+    """What is wrong with a parameter that has a type or a setting which others call so, or which is nearly right.
+
+    Example:
+        >>> slip_in({"type": "float", "min": 0, "max": 1})
+        "has type 'float'. Did you mean real?"
+        >>> slip_in({"type": "real", "min": 0, "max": 1})
+        "has no setting 'min'. Did you mean low?"
+        >>> slip_in({"type": "real", "low": 0, "high": 1})
+        ''
+    """
+    kind = declared.get("type")
+    if isinstance(kind, str) and kind not in TYPES:
+        near = OTHER_TYPES.get(kind.lower()) or _nearest(kind, TYPES)
+        return f"has type {kind!r}. Did you mean {near}?" if near else ""
+    for setting in map(str, declared) if kind in TYPES else ():
+        known = TYPES[str(kind)] | {"type"}
+        if setting not in known:
+            near = OTHER_SETTINGS.get(setting) or _nearest(setting, known)
+            hint = f"Did you mean {near}?" if near else f"It has {', '.join(sorted(known))}."
+            return f"has no setting {setting!r}. {hint}"
+    return ""
+
+
+def _nearest(name: str, known: Collection[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.7)), None)

@@ -29,6 +29,7 @@ from deepbore.problems import suites
 from deepbore.problems.benchmarks import synthetic
 from harness.measuring import Row, complete, grid, rows
 from peers import papers
+from peers.variants.heads import LATER
 
 FILE = Path(__file__).parents[1] / "docs" / "results" / "deep_heads.jsonl"
 TRIALS, FLOOR = 60, 1e-8  # regrets below the floor count as it, as in COCO
@@ -49,7 +50,8 @@ COLUMNS = (
     "functions, regret by its recipe's",
     "CPU ms a suggestion",
 )
-METHODS = ("random", "default", *HEADS, *RECIPES)
+TRIED = {"vbll": "deepbore:vbll"}  # of docs/ablation.md
+METHODS = ("random", "default", *HEADS, *RECIPES, *TRIED)
 
 
 # --- problems --------------------------------------------------------------------------------------------------------
@@ -128,6 +130,8 @@ def settings(method: str, space: db.SearchSpace) -> dict[str, Any]:
     if method in RECIPES:
         file = RECIPES[method][0 if space.is_continuous else 1]
         return papers.settings(papers.CONFIGS / f"{file}.yaml")
+    if method in TRIED:
+        return LATER[TRIED[method]]()
     if method in HEADS:
         return {"classifier": getattr(db, method)()}
     return {"strategy": "random"} if method == "random" else {}
@@ -251,7 +255,7 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--part", choices=PARTS, default="main")
     parser.add_argument("--problems", nargs="+")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS[: -len(TRIED)])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--picture", type=Path)

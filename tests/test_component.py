@@ -1,6 +1,7 @@
 """Components and their old names: `deepbore.component` and `deepbore.validation` of version 0.2."""
 
 import importlib
+import inspect
 from functools import partial
 
 import pytest
@@ -23,7 +24,7 @@ from deepbore import (
 )
 from deepbore.acquisition import ClassProbability, UpperConfidenceBound
 from deepbore.classifiers import AtBudgets, DeepEnsemble, KernelPLS, Training
-from deepbore.component import describe, make
+from deepbore.component import Component, describe, make
 from deepbore.data import Budget
 from deepbore.errors import SettingError
 from deepbore.evaluators import Timed
@@ -189,3 +190,17 @@ def test_a_problem_and_an_evaluator_print_no_address(problem):
     assert repr(made) == f"<{problem} of {len(made.space)} parameters>"
     assert repr(SerialEvaluator(activation)) == "SerialEvaluator(activation)"
     assert repr(Timed(ProcessEvaluator(activation, 3))) == "Timed(ProcessEvaluator(activation, workers=3))"
+
+
+def test_help_shows_the_arguments_of_a_class_and_of_an_object_those_of_a_call():
+    import deepbore
+
+    for name in dir(deepbore):
+        kind = getattr(deepbore, name)
+        if inspect.isclass(kind) and issubclass(kind, Component):
+            shown = str(inspect.signature(kind))
+            assert "*args" not in shown, name
+            assert not shown.startswith("(self"), name
+    assert str(inspect.signature(deepbore.ClassProbability)) == "()"
+    assert list(inspect.signature(deepbore.MedianPruner).parameters) == ["startup_trials", "warmup_steps"]
+    assert list(inspect.signature(deepbore.ClassProbability()).parameters) == ["posterior", "best"]

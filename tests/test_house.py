@@ -227,7 +227,7 @@ def test_import_is_light(module):
 
 TEXT_CALLS = {"open": 3, "read_text": 0, "write_text": 1, "fdopen": 2, "TextIOWrapper": 1, "NamedTemporaryFile": 2}
 """Calls that read or write text, and which positional argument is the encoding."""
-OWN_OPENS = re.compile(r"(\w+\.)*(os|self|own|journal|evaluator|run|zipfile)\.open")
+OWN_OPENS = re.compile(r"(\w+\.)*(os|self|own|journal|evaluator|run|zipfile|tokenize)\.open")
 BINARY = {"run", "Popen", "check_output", "check_call"}  # of subprocess: text=True alone means the system's encoding
 
 

@@ -19,16 +19,16 @@ CERTAIN = 1e-9  # least standard deviation: a certain point is ranked by its mea
 
 
 class LogExpectedImprovement(Acquisition):
-    """log E[max(z - z*, 0)] under the classifier's Gaussian: improvement over the best label z* (`Labels.best`).
+    """`log E[max(z - z*, 0)]` under the classifier's Gaussian: improvement over the best label `z*` (`Labels.best`).
 
     For classifiers that fit the labels by least squares. A label graded by value is linear in the value up to tau, and
-    the Gaussian extends this line beyond z*. On such labels it is therefore the expected improvement over the best
+    the Gaussian extends this line beyond `z*`. On such labels it is therefore the expected improvement over the best
     value of a Gaussian process that sees values up to tau as they are and worse values saturated (see docs/theory.md).
     Unlike the labels' mean, the Gaussian is not truncated at the best value. On labels by one threshold, where all good
     rows have the best label 1, it only measures how far the score may exceed 1.
 
     The logarithm has gradients where the improvement itself is 0 in floating point (Ament et al., Unexpected
-    improvements to expected improvement for Bayesian optimization, 2023). z* is 1 for labels whose best row has the
+    improvements to expected improvement for Bayesian optimization, 2023). `z*` is 1 for labels whose best row has the
     grade 1, but not for every labelling: `ImprovementLabels` stay below 1.
 
     If the posterior has scenarios of the labels without noise (`KernelPLS(noisy=True)`), it is averaged over these, as

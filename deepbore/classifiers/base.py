@@ -14,7 +14,7 @@ from deepbore.classifiers.optimization import Optimization
 from deepbore.classifiers.posterior import MomentFormula, Posterior
 from deepbore.component import Component
 from deepbore.compute.devices import one_thread
-from deepbore.compute.numerics import LinAlgError
+from deepbore.compute.numerics import LinAlgError, calibration_error, mean_ranks
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, LabelledBatch, LabelledObservations, Labelling, default_labels
 from deepbore.space import SearchSpace
@@ -314,22 +314,24 @@ class Classifier(Component, nn.Module, ABC):
 
     @torch.no_grad()
     def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:
-        """Accuracy, calibration error and AUROC on up to 512 rows of the training data; labels >= 1/2 are class 1.
+        """Accuracy, calibration error and AUROC on up to 512 rows of the training data.
 
-        Rows of negligible weight, such as pending trials, are left out. With one class only, the AUROC is NaN.
+        Labels >= 1/2 are class 1, but for the calibration error, which compares with the labels themselves. Rows of
+        negligible weight, such as pending trials, are left out. With one class only, the AUROC is NaN.
 
         Raises:
             Diverged: for scores that are not finite.
         """
-        from torchmetrics.functional.classification import binary_auroc, binary_calibration_error  # takes seconds
+        from torchmetrics.functional.classification import binary_auroc  # takes seconds
 
         rows, posterior = self._judged(batch)
-        good = (rows.z.mean(-1) >= 0.5).long()
-        probability, score = posterior.probability, posterior.mean.sigmoid()
+        z = rows.z.mean(-1)
+        good, probability = (z >= 0.5).long(), posterior.probability
+        score = mean_ranks(posterior.mean) / len(good)  # sigmoids of large scores would be equal
         has_both = bool(good.any()) and not bool(good.all())
         return {
             "accuracy": ((probability >= 0.5) == good).float().mean(),
-            "calibration_error": binary_calibration_error(probability, good, n_bins=10, validate_args=False),
+            "calibration_error": calibration_error(probability, z, 10),
             "auroc": binary_auroc(score, good, validate_args=False) if has_both else score.new_tensor(math.nan),
         }
 

@@ -136,10 +136,11 @@ class PointEstimate(MeanOnlyPosterior):
         score: n.
         link: the meaning of the score.
         model: name of the classifier, for messages.
+        rows: that it has learned, for `supported`; None for probabilities as the scores have them.
     """
 
-    def __init__(self, score: Tensor, link: Link, model: str):
-        self.score, self.link, self.model = score, link, model
+    def __init__(self, score: Tensor, link: Link, model: str, rows: Tensor | None = None):
+        self.score, self.link, self.model, self.rows = score, link, model, rows
 
     @property
     def mean(self) -> Tensor:
@@ -147,7 +148,7 @@ class PointEstimate(MeanOnlyPosterior):
 
     @property
     def probability(self) -> Tensor:
-        return self.link.probability(self.score)
+        return supported(self.link.probability(self.score), self.rows)
 
     def unavailable(self, what: str) -> SettingError:
         return SettingError(f"{self.model} gives one score a point, so it has no {what}. Use {UNCERTAIN}.")
@@ -159,12 +160,13 @@ class MembersPosterior(Posterior):
     Args:
         members: m x n.
         link: the meaning of the scores.
+        rows: that they have learned, for `supported`; None for probabilities as the scores have them.
     """
 
     members: Tensor
 
-    def __init__(self, members: Tensor, link: Link):
-        self.members, self.link = members, link
+    def __init__(self, members: Tensor, link: Link, rows: Tensor | None = None):
+        self.members, self.link, self.rows = members, link, rows
 
     @cached_property
     def mean(self) -> Tensor:  # computed once
@@ -184,7 +186,7 @@ class MembersPosterior(Posterior):
 
     @property
     def probability(self) -> Tensor:
-        return self.link.probability(self.members).mean(0)
+        return supported(self.link.probability(self.members).mean(0), self.rows)
 
 
 class GaussianPosterior(Posterior):
@@ -275,15 +277,31 @@ class LinearPosterior(GaussianPosterior):
         return samples
 
 
-def of_members(scores: Tensor, link: Link, name: str) -> Posterior:
+def of_members(scores: Tensor, link: Link, name: str, rows: Tensor | None = None) -> Posterior:
     """The posterior of m >= 1 equally weighted members; of a single one, a point estimate.
 
     Args:
         scores: m x n.
         link: the meaning of the scores.
         name: of the classifier, for messages.
+        rows: that they have learned, for `supported`; None for probabilities as the scores have them.
     """
-    return MembersPosterior(scores, link) if len(scores) > 1 else PointEstimate(scores[0], link, name)
+    return MembersPosterior(scores, link, rows) if len(scores) > 1 else PointEstimate(scores[0], link, name, rows)
+
+
+def supported(probability: Tensor, rows: Tensor | None) -> Tensor:
+    """Probabilities of any shape as far as n rows support them: (n p + 1) / (n + 2).
+
+    By Laplace's rule of succession, as if one good and one bad row more had been seen: after n rows that are all bad
+    the next one is good with probability 1 / (n + 2). The order of probabilities stays as it is.
+
+    Args:
+        probability: in [0, 1].
+        rows: n, a scalar; None, or 0 as before the first training, for no change.
+    """
+    if rows is None:
+        return probability
+    return torch.where(rows > 0, (rows * probability + 1) / (rows + 2), probability)
 
 
 def covariance_over_members(scores: Tensor) -> Tensor:

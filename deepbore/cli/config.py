@@ -495,7 +495,7 @@ class RunCLI(LightningCLI):
         self.problem: Problem = self.config_init.problem
         named, settings = self.config_init.run, self.config_init.trainer
         alone = _is_one_process(settings)
-        stem = type(self.problem).__name__.lower()
+        stem = _stem(self.problem)
         self.run = new_run(stem, alone) if named is None else as_path(named, "a run", JournalError)
         refuse_steps(settings, [self.config_init.model])
         if alone and not settings.get("plugins"):  # whatever job of a cluster this process is in
@@ -523,6 +523,12 @@ class RunCLI(LightningCLI):
                 f"{self.run} can't be the directory of a run ({error}). Name another by --run."
             ) from error
         replace_file(self.run / CONFIG, self.parser.dump(self.config, skip_none=False).encode())
+
+
+def _stem(problem: Problem) -> str:
+    """The name of a problem's runs: of a function of the user's own that of the function."""
+    own = getattr(getattr(problem, "function", None), "__name__", "")
+    return re.sub(r"\W", "", own).lower() or type(problem).__name__.lower()
 
 
 def _is_default(model: Classifier) -> bool:

@@ -16,7 +16,9 @@ from deepbore.cli import fit_help
 from deepbore.cli.config import RunCLI, as_model, explained
 from deepbore.cli.inspect import summary
 from deepbore.cli.run_directory import CONFIG, Run
+from deepbore.cli.slips import as_nested
 from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
+from deepbore.data.ledger import Ledger
 from deepbore.data.lines import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
@@ -46,7 +48,7 @@ def run_fit(args: Sequence[str], connect: Callable[[Study, int | None], Evaluato
     Raises:
         KeyboardInterrupt: after a run that Ctrl-C has ended, and its summary.
     """
-    args, resumed = _resumed(args)
+    args, resumed = _resumed(as_nested(args))
     make_working_directory_importable()  # for classes of the user's own
     cli = _parsed(args)
     check_takes_trial(cli.problem, cli.loop.budget, cli.loop.pruner)
@@ -54,7 +56,7 @@ def run_fit(args: Sequence[str], connect: Callable[[Study, int | None], Evaluato
     study = _loaded(cli) if resumed else _new(cli)
     evaluator = own if connect is None else connect(study, cli.loop.n_trials)
     if resumed and connect is None and _is_done(cli, study):
-        print(summary(study.observations.ledger, cli.problem.optimum, n_left=study.observations.n_left))
+        print(summary(_described(study), cli.problem.optimum, n_left=study.observations.n_left))
         print(f"{cli.run} has its {cli.loop.n_trials} trials already; for more, give --loop.n_trials")
         study.close()
         return
@@ -71,12 +73,17 @@ def run_fit(args: Sequence[str], connect: Callable[[Study, int | None], Evaluato
     if not cli.trainer.is_global_zero:
         return
     has_one = not interrupted and study.observations.k == 1  # several objectives have a front
-    told, recommended = study.observations, _recommended(study) if has_one else None
-    print(summary(told.ledger, cli.problem.optimum, recommended, told.n_left))
+    recommended = _recommended(study) if has_one else None
+    print(summary(_described(study), cli.problem.optimum, recommended, study.observations.n_left))
     if interrupted:
         print(f"interrupted; go on with: deepbore fit --resume {quote(str(cli.run))}")
         raise KeyboardInterrupt
     print(f"kept in {cli.run}: `deepbore plot {quote(str(cli.run))}` draws it")
+
+
+def _described(study: Study) -> Ledger:
+    """What a run knows, with the names of its objectives, as its journal has them."""
+    return study.observations.ledger.described(study.state.header())
 
 
 def _is_done(cli: RunCLI, study: Study) -> bool:

@@ -15,7 +15,8 @@ HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration is an
   --earlier_tasks.NAME FILE  the same of another task, of whatever scale, as many as there are
   --problem CLASS          what to optimise, as class_path and init_args: deepbore.problems.HPOLib, Digits, ..., or
                            FunctionProblem for your own function
-  --loop.n_trials N        evaluations in all (default 100), earlier results not counted
+  --loop.n_trials N        evaluations in all (default 100), earlier results not counted; --n_trials is the same, and so
+                           are --seed, --workers, --timeout, --labels, ... of --loop.* and --data.*
   --loop.n_initial N       results before the classifier is asked (default 10), earlier ones counted
   --loop.batch_size Q      trials proposed in one iteration (default 1)
   --loop.seed N            of everything random in the run (default 0)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from deepbore.cli.run_directory import Run, ago, runs_in
 from deepbore.data.journal import refuse_link, replace_file
+from deepbore.data.times import LATEST
 from deepbore.data.trial import Status, Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.text import visible
@@ -166,7 +167,8 @@ def summary(
     if best is None or best.value is None:
         return _no_value(run, counts)
     regret = "" if optimum is None else f", {abs(best.value - optimum):.3g} from the optimum"
-    lines = [f"best value {best.value:.8g} in trial {best.id} ({counts}{regret})"]
+    named = f"best {visible(names[0])}" if (names := _names(run)) else "best value"
+    lines = [f"{named} {best.value:.8g} in trial {best.id} ({counts}{regret})"]
     lines += _configuration(best)
     if best.suspicious:
         lines.append(f"  suspicious: {visible(str(best.suspicious))}")
@@ -176,6 +178,11 @@ def summary(
     return "\n".join(lines)
 
 
+def _names(run: "Ledger") -> list[str]:
+    """The names of the objectives; empty where they have none."""
+    return [str(name) for name in run.header.get("objectives") or ()]
+
+
 def _of_several(run: "Ledger", counts: str) -> list[str]:
     best = run.front
     if not best:
@@ -183,7 +190,9 @@ def _of_several(run: "Ledger", counts: str) -> list[str]:
     some = "" if len(best) <= FRONT else ", of which some are shown"
     lines = [f"{len(best)} trials that no other beats in every value ({counts}){some}"]
     for trial in best[:: math.ceil(len(best) / FRONT)]:
-        lines.append(f"trial {trial.id}: {', '.join(f'{value:.8g}' for value in trial.values or ())}")
+        names = [f"{visible(name)} " for name in _names(run)] or [""] * len(run.directions)
+        values = [f"{name}{value:.8g}" for name, value in zip(names, trial.values or (), strict=False)]
+        lines.append(f"trial {trial.id}: {', '.join(values)}")
         lines += _configuration(trial)
     return lines
 
@@ -271,7 +280,7 @@ def write_report(run: Run, target: Path, *, quick: bool = False, every: float | 
         quick: whether the classifier is left out.
         every: seconds after which the page reloads itself; None for never.
     """
-    last = datetime.fromtimestamp(run.last_event).astimezone()
+    last = datetime.fromtimestamp(min(run.last_event, LATEST)).astimezone()  # clocks may be anywhere
     facts = {"state": run.state, "last event": f"{last:%Y-%m-%d %H:%M:%S}"}
     times = _times(run)
 

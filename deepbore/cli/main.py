@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from deepbore import __version__
 from deepbore.cli import fit_help, inspect, revise, share, tune
 from deepbore.cli.run_directory import leave_unused
+from deepbore.cli.slips import as_nested, check_fit
 from deepbore.errors import DeepBoreError
 
 HELP = """deepbore: Bayesian optimisation by probabilistic classification
@@ -84,10 +85,12 @@ def _fit(args: list[str]) -> None:
     if args in ([], ["-h"], ["--help"]):
         print(fit_help.HELP)
         return
+    arguments = as_nested(["--help" if arg == "--help-all" else arg for arg in args])
+    check_fit(arguments)
     from deepbore.cli.fit import run_fit  # takes seconds to import: only for a run
 
     with leave_unused():
-        run_fit(["--help" if arg == "--help-all" else arg for arg in args])
+        run_fit(arguments)
 
 
 def _tune(args: list[str]) -> None:

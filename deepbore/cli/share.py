@@ -1,12 +1,10 @@
 """The commands of a shared study: `deepbore lead` and `deepbore work`. A worker imports no torch."""
 
-import importlib
 import logging
 import sys
 import time
 from argparse import ArgumentError, ArgumentParser
 from collections.abc import Callable, Sequence
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from deepbore.data.journal import Journal, holds_anything
 from deepbore.data.lines import JOURNAL
 from deepbore.errors import JournalError, JournalInUse, SettingError
 from deepbore.validation import as_path
+from deepbore.worker.target import function_at
 
 STANDBY = 2.0  # seconds between two looks at the lock of a leader
 log = logging.getLogger(__name__)
@@ -129,26 +128,13 @@ def _function(target: str) -> Callable[..., Any]:
     Raises:
         SettingError: if there is none.
     """
-    place, _, name = target.rpartition(":") if ":" in target else target.rpartition(".")
-    sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(_from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place), name)
+        found = function_at(target)
     except (ImportError, AttributeError, ValueError, OSError) as error:
         raise SettingError(f"TARGET must name a function, as train.py:train, but got {target!r}: {error}") from error
     if not callable(found):
         raise SettingError(f"TARGET must name a function of the configuration, but {target!r} is {found!r:.100}.")
     return found  # type: ignore[no-any-return]
-
-
-def _from_file(path: Path) -> Any:
-    """The module in a file, which can be pickled: it is known by its name, and stands where it can be imported."""
-    sys.path.insert(0, str(path.resolve().parent))
-    spec = spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ImportError(f"{path} is no file of Python")
-    module = sys.modules[path.stem] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"lead": lead, "work": work}

@@ -12,7 +12,17 @@ from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # torch's ty
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
-__all__ = ["LinAlgError", "largest", "mean_ranks", "minimize", "places", "rank_correlation", "smallest", "up_to"]
+__all__ = [
+    "LinAlgError",
+    "calibration_error",
+    "largest",
+    "mean_ranks",
+    "minimize",
+    "places",
+    "rank_correlation",
+    "smallest",
+    "up_to",
+]
 
 BLOCK = 64  # numbers whose extreme is found first
 MANY = 100_000  # numbers from which blocks are faster than `topk`
@@ -84,6 +94,21 @@ def mean_ranks(values: Tensor) -> Tensor:
     last = count.cumsum(0).double()
     mean: Tensor = last - (count + 1) / 2
     return mean[inverse]
+
+
+def calibration_error(probability: Tensor, z: Tensor, bins: int) -> Tensor:
+    """The expected calibration error: sum_b n_b / n |mean z_b - mean p_b| over equal bins of [0, 1] (a scalar).
+
+    For classes it is that of torchmetrics; for grades a forecast of the right mean grade has no error.
+
+    Args:
+        probability: in [0, 1], n.
+        z: labels in [0, 1], n.
+        bins: how many, >= 1.
+    """
+    place = (probability.double() * bins).long().clamp(max=bins - 1)
+    gaps = torch.zeros(bins, dtype=torch.float64, device=z.device)
+    return gaps.index_add(0, place, z.double() - probability.double()).abs().sum() / len(z)
 
 
 def minimize(function: Callable[..., Any], start: np.ndarray, **settings: Any) -> "OptimizeResult":

@@ -92,7 +92,9 @@ def replace_file(path: Path, content: bytes, patience: float = HELD) -> None:
             os.fsync(file.fileno())
         patiently(lambda: half.replace(path), patience)
     except OSError as error:
-        raise JournalError(f"{path} can't be written ({error}). Free the place, or name another file.") from error
+        raise JournalError(
+            f"{path} can't be written ({error}). {way_out(error, 'Free the place, or name another file.')}"
+        ) from error
     finally:
         with contextlib.suppress(OSError):  # such as of a disk that has become read-only
             half.unlink(missing_ok=True)
@@ -136,6 +138,13 @@ def content_of(path: Path, most: int) -> bytes:
                 f"{path} must have at most {most:,} bytes, but has {size:,}. Move it away to do without."
             )
         return file.read()
+
+
+def way_out(error: OSError | ValueError, otherwise: str = "Name another file.") -> str:
+    """What helps where the system refuses a file; another name helps nothing where too many files are open."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return "Too many files are open: close some, or raise the limit, as by ulimit -n."
+    return otherwise
 
 
 def refuse_link(path: Path) -> Path:
@@ -200,7 +209,7 @@ def holds_anything(path: Path) -> bool:
         with open_regular(path) as file:
             first = file.readline(LONGEST_LINE)
     except (OSError, ValueError) as error:
-        raise JournalError(f"the journal {str(path)!r} can't be read ({error}). Name another file.") from error
+        raise JournalError(f"the journal {str(path)!r} can't be read ({error}). {way_out(error)}") from error
     return not (_CREATED.startswith(first) or (first.startswith(_CREATED) and not first.endswith(b"\n")))
 
 
@@ -391,7 +400,8 @@ class Journal:
             raise JournalError(f"the journal {self.path} was deleted while it was in use. {_WAY_OUT}") from None
         except OSError as error:
             raise JournalError(
-                f"the journal {self.path} can't be written ({error}). Free the disk or name another. Not written: "
+                f"the journal {self.path} can't be written ({error}). "
+                f"{way_out(error, 'Free the disk or name another.')} Not written: "
                 f"{b''.join(started[:1])[:200].decode().strip()}"
             ) from error
 
@@ -417,7 +427,7 @@ class Journal:
             self._known = replace(self._known, torn=0)
         except OSError as error:
             self.close()
-            raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
+            raise JournalError(f"the journal {self.path} can't be written ({error}). {way_out(error)}") from error
         except BaseException:
             self.close()
             raise
@@ -465,7 +475,7 @@ class Journal:
                     f"({error}), and two processes could write it at once. Name a file on a local disk, or on a file "
                     "system with flock, as NFS from version 4 on, or Lustre mounted with the option flock."
                 ) from error
-            raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
+            raise JournalError(f"the journal {self.path} can't be written ({error}). {way_out(error)}") from error
 
     def _acquire(self) -> None:
         """Takes the lock file, also from a study that nothing refers to any more, such as one that Ctrl-C ended."""
@@ -491,7 +501,7 @@ class Journal:
             _cut(self._file, 0)  # of half a first line that a crash has left
             self._known = JournalScan(identity(os.fstat(self._file.fileno())), created["id"])
         except OSError as error:
-            raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
+            raise JournalError(f"the journal {self.path} can't be written ({error}). {way_out(error)}") from error
         self.run_id = created["id"]
         self.write(created)
         _sync_folder(self.path.parent)

@@ -50,6 +50,7 @@ from deepbore.worker.shared import (
     open_storage,
     patiently,
     process_name,
+    reports_in,
     task_in,
     task_of,
 )
@@ -485,7 +486,7 @@ class StorageEvaluator(Evaluator):
             reporting = Reporting.of(self._links[trial._trial_id])
             if reporting is not None and reporting.send is not None:
                 shown = self._passed_on.shown.get(trial._trial_id, -math.inf)
-                for step, value in sorted(trial.intermediate_values.items()):
+                for step, value in reports_in(trial).items():
                     if step > shown:
                         reporting.send(step, value)
                         self._passed_on.shown[trial._trial_id] = step
@@ -495,7 +496,7 @@ class StorageEvaluator(Evaluator):
         for trial in running:
             identity, ours = trial._trial_id, self._links[trial._trial_id]
             judge = None if (reporting := Reporting.of(ours)) is None else reporting.judge
-            reports = dict(sorted(trial.intermediate_values.items()))
+            reports = reports_in(trial)
             if judge is None or PRUNE in trial.system_attrs or reports == self._passed_on.judged.get(identity, {}):
                 continue
             self._passed_on.judged[identity] = reports

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from deepbore.compute.numerics import calibration_error
 from deepbore.data.array_ranking import hypervolume
 from deepbore.data.observations import Observations
 from deepbore.data.outcome import Status
@@ -17,6 +18,7 @@ from deepbore.labels import LabelledBatch, changed_rows, front_rows
 ROWS = 512  # labels that are compared, evenly spaced if there are more
 FORECASTS = 50  # latest predictions that are evaluated
 ENOUGH = 10  # of them, from which calibration and ranking are measured
+BINS = 5  # of these predictions
 MEASURED = 4  # objectives up to which the hypervolume takes milliseconds
 DESIGN = 10  # first trials, whose worst values are the reference point of the hypervolume
 
@@ -47,19 +49,25 @@ class Metrics:
         return sum(self._errors) / len(self._errors) if self._errors else math.nan
 
     @property
+    def forecasts(self) -> tuple[Tensor, Tensor]:
+        """The labels predicted for the latest n <= 50 proposals, before they were evaluated, and those that came."""
+        expected, label = torch.tensor(list(self._pairs), dtype=torch.float64).reshape(-1, 2).T
+        return expected.clamp(0, 1), label
+
+    @property
     def of_forecasts(self) -> dict[str, float]:
         """Calibration error and AUROC of the latest predictions, each made before its trial was evaluated.
 
-        Labels >= 1/2 are class 1. Empty for fewer than ten predictions; without both classes there is no AUROC.
+        For the AUROC labels >= 1/2 are class 1; the calibration error compares with the labels themselves. Empty for
+        fewer than ten predictions; without both classes there is no AUROC.
         """
-        if len(self._pairs) < ENOUGH:
+        expected, label = self.forecasts
+        if len(label) < ENOUGH:
             return {}
-        from torchmetrics.functional.classification import binary_auroc, binary_calibration_error  # takes seconds
+        from torchmetrics.functional.classification import binary_auroc  # takes seconds
 
-        expected, label = torch.tensor(list(self._pairs), dtype=torch.float64).T
         good = (label >= 0.5).long()
-        expected = expected.clamp(0, 1)
-        found = {"forecast_calibration_error": float(binary_calibration_error(expected, good, n_bins=5))}
+        found = {"forecast_calibration_error": float(calibration_error(expected, label, BINS))}
         is_both = bool(good.any()) and not bool(good.all())
         return {**found, **({"forecast_auroc": float(binary_auroc(expected, good))} if is_both else {})}
 

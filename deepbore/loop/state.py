@@ -20,7 +20,7 @@ from deepbore.classifiers import Classifier
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.compute.devices import stream_seed
-from deepbore.data.journal import HELD, content_of, open_regular, patiently, replace_file
+from deepbore.data.journal import HELD, content_of, open_regular, patiently, replace_file, way_out
 from deepbore.data.log import Log
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History
@@ -386,6 +386,19 @@ def load(journal: Log) -> Mapping[str, Any]:
     return kept
 
 
+def metrics_of(journal: Log) -> Metrics | None:
+    """The metrics in the snapshot of a journal, without restoring anything; None where there are none."""
+    try:
+        kept = load(journal)["state"].get("metrics")
+    except JournalError:  # what continues the run says what is wrong
+        return None
+    if kept is None:
+        return None
+    found = Metrics()
+    found.load_state_dict(kept)
+    return found
+
+
 def _pickled(kept: Mapping[str, Any]) -> bytes:
     buffer = io.BytesIO()
     torch.save(kept, buffer)
@@ -404,7 +417,7 @@ def _refuse_foreign(path: Path, patience: float) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise JournalError(f"{path} can't be read ({error}). Name another journal.") from error
+        raise JournalError(f"{path} can't be read ({error}). {way_out(error, 'Name another journal.')}") from error
     if not MAGIC.startswith(begins):  # empty and truncated files may be overwritten
         raise ForeignFile(f"{path} is not a snapshot of deepbore, so it is kept. Move it, or name another journal.")
 

@@ -180,7 +180,7 @@ class TargetReached(StopRule):
 class ExpectedImprovementBelow(StopRule):
     """Ends a run when the expected improvement of its proposals is negligible.
 
-    The expected improvement E[max(z - z*, 0)] over the best label z* is in units of the labels, from 0 to 1. The
+    The expected improvement `E[max(z - z*, 0)]` over the best label z* is in units of the labels, from 0 to 1. The
     default labels are linear from the best value to the median, whose label is 1/3; there an improvement of s in labels
     is 1.5 s of the distance from the best value to the median. The last proposals are not evaluated. Under black-box
     constraints the improvement is multiplied by the probability of feasibility, and the run does not end before a

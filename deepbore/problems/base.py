@@ -1,5 +1,6 @@
 """`Problem`: a space, an objective, its directions and, where it is known, the best possible value."""
 
+import difflib
 import math
 import os
 import sys
@@ -17,7 +18,8 @@ from deepbore.data.trial import Budget, Trial
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import Params, Real, SearchSpace
 from deepbore.validation import one_of
-from deepbore.worker.objective import wants_trial
+from deepbore.worker.objective import by_keywords, wants_trial
+from deepbore.worker.target import function_at
 
 Array = NDArray[np.float64]
 
@@ -166,8 +168,8 @@ class FunctionProblem(Problem):
 
     Args:
         function: takes a configuration (dict) and returns its value or an `Outcome`; a second argument named `trial`
-            receives the trial, with its budget. Or its import path, as "my_module.objective"; modules in the current
-            working directory are found first, as by `python -m`.
+            receives the trial, with its budget. Or its import path, as "my_module.objective" or "train.py:objective";
+            modules in the current working directory are found first, as by `python -m`.
         space: the space, or its declaration as `SearchSpace.from_dict` takes it.
         direction: "minimize" or "maximize".
         optimum: best possible value, finite; None if unknown.
@@ -208,7 +210,8 @@ class FunctionProblem(Problem):
 
     def __call__(self, params: Params, trial: Trial | None = None) -> float | Outcome:
         """The function's result for a configuration, unchanged."""
-        return self.function(params, trial=trial) if wants_trial(self.function) else self.function(params)
+        beside = {"trial": trial} if wants_trial(self.function) else {}
+        return self.function(**params, **beside) if by_keywords(self.function) else self.function(params, **beside)
 
 
 def as_direction(direction: str) -> Direction:
@@ -240,11 +243,17 @@ def benchmark_package(module: str, package: str, extra: str = "benchmarks") -> A
 
 
 def imported(path: str) -> Callable[..., float | Outcome]:
-    """The function at an import path such as "my_module.objective".
+    """The function at an import path such as "my_module.objective", or in a file, "train.py:objective".
 
     Raises:
         SettingError: if the path names no module and function, or the module cannot be imported.
     """
+    if ":" in path:
+        try:
+            return cast(Callable[..., float | Outcome], function_at(path))
+        except Exception as error:  # the module's own code may raise anything
+            failure = f"{type(error).__name__}: {error}"
+            raise SettingError(f"function {path!r} must be importable, but: {failure}") from error
     module_name, _, name = path.rpartition(".")
     if not module_name or not name:
         raise SettingError(f"a function's path must read 'my_module.objective', but got {path!r}. Add its module.")
@@ -255,7 +264,9 @@ def imported(path: str) -> Callable[..., float | Outcome]:
         failure = f"{type(error).__name__}: {error}. Mend the path or the module."
         raise SettingError(f"function {path!r} must be importable, but {module_name!r} failed: {failure}") from error
     if not hasattr(module, name):
-        raise SettingError(f"function {path!r} must exist, but {module_name!r} has no {name!r}. Mend the path.")
+        near = difflib.get_close_matches(name, dir(module), n=1)
+        hint = f"Did you mean {module_name}.{near[0]}?" if near else "Mend the path."
+        raise SettingError(f"function {path!r} must exist, but {module_name!r} has no {name!r}. {hint}")
     return cast(Callable[..., float | Outcome], getattr(module, name))
 
 

@@ -18,8 +18,9 @@ from deepbore.data.replay import History, replay
 from deepbore.data.times import times_path
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labelling
+from deepbore.loop.metrics import Metrics
 from deepbore.loop.recipe import Recipe, given_names, shown
-from deepbore.loop.state import RunState, as_seed, restore
+from deepbore.loop.state import RunState, as_seed, metrics_of, restore
 from deepbore.space import Parameter, SearchSpace
 from deepbore.strategies import Strategy
 from deepbore.strategies.sampling import named_strategy
@@ -55,6 +56,11 @@ class Loaded:
     state: RunState
     history: History | None
     _unlearned: list[Classifier | None] = field(default_factory=list)  # copies from before the first training
+
+    @property
+    def metrics(self) -> Metrics | None:
+        """Those of the run, restored or not."""
+        return self.state.metrics if self.history is None else metrics_of(self.history.journal)
 
     def restore(self) -> None:
         """Restores the state at the journal's last event."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from threading import Lock
-from typing import Any, SupportsFloat, TypeVar
+from typing import Any, Self, SupportsFloat, TypeVar
 
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
@@ -36,11 +36,26 @@ class Calls:
         self.study = made
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="deepbore-server")
         self._asks: list[Future[Trial]] = []
+        self._left: list[Trial] = []  # of clients that had gone when their trials came
         self._lock = Lock()
+        self.is_closed = False
 
     def call(self, method: Callable[..., T], *args: Any, **named: Any) -> "Future[T]":
-        """The result of a call, which is made after those before it."""
+        """The result of a call, which is made after those before it.
+
+        Raises:
+            SettingError: after `close`.
+        """
+        if self.is_closed:
+            raise SettingError("this server is closed. Make another one, of Study.load(journal).")
         return self._thread.submit(method, *args, **named)
+
+    def close(self) -> None:
+        """Makes the calls that were made before, and closes the study."""
+        if not self.is_closed:
+            self.call(self.study.close)
+            self.is_closed = True
+        self._thread.shutdown()
 
     def ask(self) -> "Future[Trial]":
         """A trial of the next `ask(q)`."""
@@ -48,14 +63,41 @@ class Calls:
         with self._lock:
             self._asks.append(future)
             if len(self._asks) == 1:
-                self._thread.submit(self._answer)
+                try:
+                    self.call(self._answer)
+                except SettingError:
+                    self._asks.clear()
+                    raise
         return future
+
+    def give_up(self, future: "Future[Trial]") -> None:
+        """Keeps the trial of a client that waits no more, if it comes or came all the same, for the next client."""
+        if not future.cancel():
+            future.add_done_callback(self._keep)
+
+    def _keep(self, future: "Future[Trial]") -> None:
+        if not future.cancelled() and future.exception() is None:
+            with self._lock:
+                self._left.append(future.result())
 
     def _answer(self) -> None:
         time.sleep(self.window)
         with self._lock:
             asks, self._asks = self._asks, []
-        self._ask([each for each in asks if each.set_running_or_notify_cancel()])  # a client may have gone
+        present = [each for each in asks if each.set_running_or_notify_cancel()]  # a client may have gone
+        self._ask(self._after_those_left(present))
+
+    def _after_those_left(self, asks: "list[Future[Trial]]") -> "list[Future[Trial]]":
+        """Gives trials that nobody has to the first asks; the asks that remain."""
+        with self._lock:
+            left, self._left = self._left, []
+        pending = {trial.id for trial in self.study.pending} if left else set()
+        for trial in left:
+            if trial.id in pending and asks:
+                asks.pop(0).set_result(trial)
+            elif trial.id in pending:
+                self._left.append(trial)
+        return asks
 
     def _ask(self, asks: "list[Future[Trial]]") -> None:
         """Asks the study once; where a finite space has not so many configurations left, the first ones get them."""
@@ -80,7 +122,8 @@ class Calls:
 class StudyServer:
     """A study for many threads that ask for one trial each: those that ask at the same time cost one `ask(q)`.
 
-    A batch takes hardly longer than one proposal. Results that are told before an ask are learned from. Actors of Ray
+    A batch takes hardly longer than one proposal. Results that are told before an ask are learned from. The trial of a
+    client that has stopped to wait for it goes to the next one. Actors of Ray
     and dask, which are coroutines, have `AsyncStudyServer`.
 
     Args:
@@ -117,7 +160,12 @@ class StudyServer:
         Raises:
             SpaceExhausted: if a finite space has no configuration left.
         """
-        return self._calls.ask().result()
+        future = self._calls.ask()
+        try:
+            return future.result()
+        except BaseException:  # as Ctrl-C: the trial is the next client's
+            self._calls.give_up(future)
+            raise
 
     def tell(self, trial: Trial | int, value: Any = None, **outcome: Any) -> None:
         """Gives a trial its outcome: `Study.tell`."""
@@ -134,6 +182,20 @@ class StudyServer:
     def best_trial(self) -> Trial | None:
         """The best trial so far: `Study.best_trial`."""
         return self._calls.call(lambda: self.study.best_trial).result()
+
+    def pending(self) -> list[Trial]:
+        """The trials that clients have: `Study.pending`."""
+        return self._calls.call(lambda: list(self.study.pending)).result()
+
+    def close(self) -> None:
+        """Makes the calls that were made before, and closes the study; later ones raise SettingError."""
+        self._calls.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
 
 class AsyncStudyServer:
@@ -168,7 +230,12 @@ class AsyncStudyServer:
         Raises:
             SpaceExhausted: if a finite space has no configuration left.
         """
-        return await asyncio.wrap_future(self._calls.ask())
+        future = self._calls.ask()
+        try:
+            return await asyncio.wrap_future(future)
+        except BaseException:  # as a timeout, or the end of its connection: the trial is the next client's
+            self._calls.give_up(future)
+            raise
 
     async def tell(self, trial: Trial | int, value: Any = None, **outcome: Any) -> None:
         """Gives a trial its outcome: `Study.tell`."""
@@ -185,6 +252,20 @@ class AsyncStudyServer:
     async def best_trial(self) -> Trial | None:
         """The best trial so far: `Study.best_trial`."""
         return await self._called(lambda: self._calls.study.best_trial)
+
+    async def pending(self) -> list[Trial]:
+        """The trials that clients have: `Study.pending`."""
+        return await self._called(lambda: list(self._calls.study.pending))
+
+    async def close(self) -> None:
+        """Makes the calls that were made before, and closes the study; later ones raise SettingError."""
+        await asyncio.get_running_loop().run_in_executor(None, self._calls.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
 
     async def _called(self, method: Callable[..., T], *args: Any, **named: Any) -> T:
         return await asyncio.wrap_future(self._calls.call(method, *args, **named))

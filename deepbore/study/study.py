@@ -38,6 +38,7 @@ from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialErro
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Labelling
 from deepbore.loop.engine import Engine, TrialAllocator, learn
+from deepbore.loop.metrics import Metrics
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.recommending import recommend
 from deepbore.loop.state import RunState
@@ -1060,6 +1061,11 @@ class Study:
     def state(self) -> RunState:
         """All that the run knows; of a loaded study only its trials and parts until it continues."""
         return self._state
+
+    @property
+    def metrics(self) -> Metrics | None:
+        """How well the latest proposals were predicted, as a run with a Trainer logs it; None for other runs."""
+        return self._state.metrics if self._loaded is None else self._loaded.metrics
 
     # --- within ------------------------------------------------------------------------------------------------------
 

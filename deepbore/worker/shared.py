@@ -12,6 +12,7 @@ outcomes. They are ordinary trials of one Optuna study, which optuna-dashboard s
 | `deepbore:alone` | the study | the leader | how workers propose without a leader: space, number of trials |
 | `deepbore:trial` | a trial | the leader | id, configuration, budget, and the trial that it continues |
 | `deepbore:beat` | a trial | its worker | who evaluates it, and a count that goes up while that one lives |
+| `deepbore:reports` | a trial | its worker | values at steps that are not whole, which Optuna does not have |
 | `deepbore:prune` | a trial | the leader | whether its worker should end it |
 | `deepbore:lost` | a trial | the leader | how many workers have died with it |
 | `deepbore:outcome` | a trial | its worker | the outcome, as a line of a journal |
@@ -63,6 +64,7 @@ STUDY, DONE, QUEUE, TRIAL = "deepbore:study", "deepbore:done", "deepbore:queue",
 ENDED = "what waits is the next leader's"  # what the second says where a leader has ended
 LEADER, ALONE = "deepbore:leader", "deepbore:alone"
 BEAT, LOST, PRUNE, OUTCOME = "deepbore:beat", "deepbore:lost", "deepbore:prune", "deepbore:outcome"
+REPORTS = "deepbore:reports"
 HEARTBEAT, RETRIES = 60.0, 3
 MISSED = 3  # heartbeats without a sign of life after which a worker or a leader counts as dead
 AWAY = 600.0  # seconds that a storage may be away, as while its server starts anew
@@ -74,6 +76,7 @@ LOCKED = 60.0  # seconds that a process waits for SQLite's lock
 PASSING = {  # errors that pass, by name, so that no package is imported for them; the last two while tables are made
     "OperationalError", "InterfaceError", "RpcError", "OSError", "IntegrityError", "ProgrammingError",
 }  # fmt: skip
+CHANCE = random.SystemRandom()  # for pauses and turns: the program's own stream stays as it is
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -143,7 +146,7 @@ def patiently(call: Callable[..., T], *args: Any, **named: Any) -> T:
             if not is_away(error) or time.monotonic() - began > AWAY:
                 raise
             log.warning("the storage is away, and tried again: %s", error.__cause__ or error)
-        time.sleep(pause * random.uniform(0.5, 1))
+        time.sleep(pause * CHANCE.uniform(0.5, 1))
         pause = min(2 * pause, 10.0)
 
 
@@ -193,6 +196,17 @@ def mark_of(told: object, every: float = HEARTBEAT) -> dict[str, Any]:
         "every": float(beat) if isinstance(beat, int | float) and 0 < beat < math.inf else every,
         "retries": retries if isinstance(retries, int) and retries >= 0 else RETRIES,
     }
+
+
+def reports_in(trial: FrozenTrial) -> dict[float, float]:
+    """What a running trial has reported, by ascending step; without what any program may have written in its place."""
+    told = trial.system_attrs.get(REPORTS)
+    between: dict[float, float] = {}
+    for step, value in told.items() if isinstance(told, Mapping) else ():
+        with suppress(TypeError, ValueError):
+            between[float(step)] = float(value)
+    whole = {step: value for step, value in {**trial.intermediate_values, **between}.items() if 0 <= step < math.inf}
+    return dict(sorted(whole.items()))
 
 
 def task_of(trial: Trial) -> dict[str, Any]:
@@ -329,7 +343,7 @@ class Worker:
             elif is_open or idle > LATE:  # a leader that starts at the same time may continue a study that was done
                 break
             # not all at the same time, and ever more rarely: a thousand that wait would keep the storage busy
-            time.sleep(self.pause * min(2**looks, RARELY) * random.uniform(0.5, 1))
+            time.sleep(self.pause * min(2**looks, RARELY) * CHANCE.uniform(0.5, 1))
             looks += 1
         return count
 
@@ -371,12 +385,12 @@ class Worker:
             return None
         queue = self._queue()
         older = queue[: (len(queue) + 1) // 2]  # not all workers go for the first one at the same time
-        for identity in random.sample(older, min(TRIES, len(older))):
+        for identity in CHANCE.sample(older, min(TRIES, len(older))):
             if self._takes(identity):
                 return patiently(self.storage.get_trial, identity)
         waiting = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False, states=(TrialState.WAITING,))
         first, *others = sorted(waiting, key=lambda each: each.number) or [None]
-        random.shuffle(others)
+        CHANCE.shuffle(others)
         for trial in filter(None, [first, *others]):
             # without this attribute it was enqueued by a user: the leader has not looked at it yet
             if TRIAL in trial.system_attrs and self._takes(trial._trial_id):
@@ -480,10 +494,15 @@ class Worker:
     def _reporting(self, identity: int) -> Reporting:
         """What an attempt of a trial reports to: the storage, where the leader's decisions are, too."""
 
+        between: dict[str, float] = {}
+
         def send(step: float, value: float) -> None:
-            if step == int(step):  # as Optuna has them; the outcome has all of them
-                with suppress(UpdateFinishedTrialError):
+            with suppress(UpdateFinishedTrialError):
+                if step == int(step):
                     patiently(self.storage.set_trial_intermediate_value, identity, int(step), value)
+                else:
+                    between[repr(float(step))] = value
+                    patiently(self.storage.set_trial_system_attr, identity, REPORTS, dict(between))
 
         def judge(_row: int, _reports: Mapping[float, float]) -> bool:
             return bool(patiently(self.storage.get_trial, identity).system_attrs.get(PRUNE))

@@ -70,7 +70,7 @@ data: {labels: {class_path: deepbore.labels.ThresholdLabels, init_args: {gamma: 
     done = deepbore("fit", "--config", "mine.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "depth: 4" in done.stdout
-    assert (tmp_path / "runs" / "functionproblem-1" / "journal.jsonl").exists()
+    assert (tmp_path / "runs" / "objective-1" / "journal.jsonl").exists()
 
 
 @pytest.mark.slow

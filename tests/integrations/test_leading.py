@@ -31,6 +31,7 @@ from deepbore.worker.shared import (
     OUTCOME,
     PRUNE,
     QUEUE,
+    REPORTS,
     STUDY,
     TRIAL,
     open_storage,
@@ -395,7 +396,7 @@ def test_values_of_optunas_own_workers_are_taken_or_fail_their_trial(values, tmp
 
 
 @pytest.mark.parametrize("told", ODD, ids=repr)
-@pytest.mark.parametrize("name", [TRIAL, BEAT, LOST, PRUNE, "fixed_params", "constraints"])
+@pytest.mark.parametrize("name", [TRIAL, BEAT, LOST, PRUNE, REPORTS, "fixed_params", "constraints"])
 def test_no_attribute_of_a_trial_ends_a_leader(name, told, tmp_path):
     storage = InMemoryStorage()
     with Stranger(storage, trial={name: told}):

@@ -16,9 +16,9 @@ from deepbore import Budget, Categorical, Integer, MedianPruner, Real, SearchSpa
 from deepbore.data.outcome import Outcome
 from deepbore.data.running import running_path, running_reports
 from deepbore.data.trial import Status
-from deepbore.errors import JournalError, SettingError, TrialPruned
+from deepbore.errors import SettingError, StudyLed, TrialPruned
 from deepbore.evaluators.base import EvaluationWarning
-from deepbore.integrations.shared import Leader
+from deepbore.integrations.shared import Leader, StorageEvaluator
 from deepbore.worker.shared import BEAT, DONE, TRIAL, Worker, open_storage, work
 
 SPACE = SearchSpace({"x": Real(0, 1), "k": Integer(1, 64, log=True), "kind": Categorical(["a", "b"])})
@@ -152,10 +152,12 @@ def test_a_budget_is_passed_on_with_what_is_continued(url, tmp_path):
     assert all(trial.attributes["begun"] == trial.budget / 3 for trial in promoted)
 
 
-def test_a_pruner_ends_trials_of_workers(url, tmp_path):
+# regression: steps that are not whole, as of several validations an epoch, were not seen before the trial had ended
+@pytest.mark.parametrize("unit", [1, 0.0625])
+def test_a_pruner_ends_trials_of_workers(url, tmp_path, unit):
     def train(params, trial):
         for step in range(15):
-            trial.report(params["x"], step)
+            trial.report(params["x"], step * unit + unit)
             if trial.should_prune():
                 raise TrialPruned
             time.sleep(0.05)
@@ -222,8 +224,10 @@ def test_one_process_leads(url, tmp_path):
     with workers(url, n=1):
         first = leader(url, tmp_path)
         first.run(2)
-    with pytest.raises(JournalError, match="writes the journal"):
-        leader(url, tmp_path)
+    held = StorageEvaluator(url, "shared", first.study, heartbeat=0.2)
+    with pytest.raises(StudyLed, match="is led by"):  # though this process may open the journal again
+        leader(url, tmp_path).run(3)
+    held.close()
 
 
 def test_workers_behind_optunas_proxy(url, tmp_path):

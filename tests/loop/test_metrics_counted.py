@@ -187,6 +187,14 @@ def test_calibration_and_ranking_of_forecasts_agree_with_scikit_learn():
     assert again.of_forecasts == found
 
 
+# regression: grades were compared as classes
+def test_forecasts_of_the_right_grade_have_no_calibration_error():
+    study, metrics = Study(LINE, n_initial=2000, seed=0), Metrics()
+    with metrics.forecast(0, torch.full((12,), 0.25)):
+        observations = told([1.0] * 12, study)
+    assert relabelled(metrics, observations, *[0.2, 0.3] * 6).of_forecasts["forecast_calibration_error"] < 1e-7
+
+
 def test_a_few_forecasts_and_those_of_one_class_have_no_ranking():
     metrics = Metrics()
     with metrics.forecast(0, torch.full((9,), 0.25)):

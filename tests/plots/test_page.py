@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
-from deepbore import Integer, Outcome, Real, Study, plots
+from deepbore import Categorical, Integer, Outcome, Real, Study, plots
 from deepbore.cli.main import main
 from deepbore.data.replay import read_record
 from deepbore.plots.page.curves import history_section
@@ -257,3 +257,44 @@ def test_ticks_of_the_page_are_values_that_a_parameter_can_have(parameter):
         native = int(value) if isinstance(parameter, Integer) else value
         assert value == native
         assert parameter.decode(parameter.encode([native])) == [pytest.approx(native)]
+
+
+# regression: JavaScript rounded whole numbers above 2**53, so that the page showed and copied another configuration
+LARGE = [2**53 + 1, -(2**63) - 1, 2**200 + 1]
+
+
+def test_whole_numbers_that_javascript_rounds_stand_as_texts(tmp_path):
+    space = {"seed": Categorical(LARGE), "x": Real(0, 1)}
+    study = Study(space, seed=0, journal=tmp_path / "r.jsonl", strategy="random")
+    for _ in range(8):
+        trial = study.ask_one()
+        study.tell(trial, Outcome(trial.params["x"], attributes={"big": 2**60 + 1, "many": [2**60 + 1]}))
+    rows = data_of(plots.report(record_of(study)))["table"]["rows"]
+    assert [row[3]["exact"] for row in rows] == [str(trial.params["seed"]) for trial in study.trials]
+
+    def numbers(data):
+        if isinstance(data, dict | list):
+            return [n for each in (data.values() if isinstance(data, dict) else data) for n in numbers(each)]
+        return [data] if isinstance(data, int) else []
+
+    assert all(abs(number) <= 2**53 for number in numbers(rows))
+
+
+@pytest.mark.slow
+def test_the_page_shows_large_numbers_and_formulas_as_they_are(browser, tmp_path):
+    space = {"seed": Categorical(LARGE), "word": Categorical(["=1+1", "@x", "-a", "-1"])}
+    study = Study(space, seed=0, journal=tmp_path / "r.jsonl", strategy="random")
+    for _ in range(8):
+        study.tell(study.ask_one(), 1.0)
+    page = tmp_path / "page.html"
+    page.write_text(plots.report(record_of(study)), encoding="utf-8")
+    tab, said = opened(browser, page, 1300)
+    assert not said
+    with tab.expect_download() as download:
+        tab.locator("#csv").click()
+    _, *lines = list(csv.reader(Path(download.value.path()).read_text().splitlines()))
+    kept = {int(line[0]): line for line in lines}
+    for trial in study.trials:
+        assert int(kept[trial.id][3]) == trial.params["seed"]
+        word = trial.params["word"]
+        assert kept[trial.id][4] == (word if word == "-1" else f"'{word}")

@@ -1,12 +1,14 @@
 """What a page says of the classifier."""
 
 import pytest
+from lightning.pytorch import Trainer
 
 from deepbore import Categorical, Real, SearchSpace, Study, plots as pictures
 from deepbore.plots.page.learned import learned_sections
 from deepbore.plots.sources import record_of
 from drawn_studies import CUBE, MIXED, NAN
 from pictured import told_at_random
+from trainers import QUIET
 
 
 @pytest.mark.slow
@@ -60,3 +62,28 @@ def test_each_objective_has_slices_in_its_own_values():
     for (_, section), j in zip(slices.items(), (0, 1), strict=True):
         trials = section.charts[0].data[0]
         assert trials["y"] == pytest.approx([study.trials[row].values[j] for row in trials["trials"]])
+
+
+def test_forecasts_of_a_run_with_a_trainer_are_on_the_page_and_those_of_others_are_none(tmp_path):
+    study = Study(CUBE, seed=0, n_initial=5, journal=tmp_path / "run.jsonl")
+    study.optimize(lambda p: sum(p.values()), 25, trainer=Trainer(accelerator="cpu", **QUIET))
+    (section,) = [each for each in learned_sections(study) if each.title == "Forecasts of proposals"]
+    metrics = study.state.metrics
+    known = len(metrics.forecasts[1])
+    assert 10 <= known <= 20
+    assert f"latest {known} proposals" in section.says
+    for value in (metrics.brier_score, *metrics.of_forecasts.values()):
+        assert f"{value:.3f}" in section.says
+    shown = section.charts[0].data[1]
+    assert sum(int(each.split()[0]) for each in shown["hovertext"]) == known
+    study.close()
+    loaded = Study.load(tmp_path / "run.jsonl")
+    loaded.fit()
+    kept = loaded.metrics.forecasts[1].tolist()  # the snapshot is from before the last trial was told
+    assert kept == metrics.forecasts[1].tolist()[: len(kept)]
+    assert len(kept) >= known - 1
+    assert f"latest {len(kept)} proposals" in pictures.report(loaded)
+    (tmp_path / "run.jsonl.ckpt").write_bytes(b"")
+    assert Study.load(tmp_path / "run.jsonl").metrics is None
+    alone = told_at_random(CUBE, [1.0, 2.0, 3.0])
+    assert not [each for each in learned_sections(alone) if each.title == "Forecasts of proposals"]

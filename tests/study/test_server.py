@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -164,3 +165,87 @@ def test_an_actor_of_dask_serves_its_clients_together():
                 told.result(timeout=100)
         check_rounds(*server.seen().result(timeout=100))
         assert server.best_trial().result(timeout=100).value < 1
+
+
+# regression: the trial of a client that had stopped to wait was nobody's for ever
+@pytest.mark.parametrize("late", [0.0, 0.05, 0.15])
+def test_the_trial_of_a_client_that_has_gone_goes_to_the_next(late, monkeypatch):
+    async def clients():
+        study = Study(PLANE, seed=0, strategy="random")
+        ask = study.ask
+        monkeypatch.setattr(study, "ask", lambda q: time.sleep(0.1) or ask(q))
+        server = AsyncStudyServer(study, window=0.01)
+        tasks = [asyncio.create_task(server.ask()) for _ in range(3)]
+        await asyncio.sleep(late)
+        for task in tasks:
+            task.cancel()
+        gone = await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.2)
+        has = {each.id for each in gone if not isinstance(each, BaseException)}
+        left = {trial.id for trial in await server.pending()} - has
+        trials = await asyncio.gather(*(server.ask() for _ in range(4)))
+        assert left <= {trial.id for trial in trials}
+        assert len({trial.id for trial in trials} | has) == 4 + len(has)
+        assert {trial.id for trial in await server.pending()} == has | {trial.id for trial in trials}
+        return len(left)
+
+    assert asyncio.run(clients()) == (3 if late == 0.05 else 0)
+
+
+def test_a_client_that_times_out_between_the_answer_and_its_turn_loses_no_trial():
+    async def clients():
+        server = AsyncStudyServer(Study(PLANE, seed=0, strategy="random"))
+        task = asyncio.create_task(server.ask())
+        while not await server.pending():
+            await asyncio.sleep(0)
+        time.sleep(0.05)  # its answer has come, and the loop was busy
+        task.cancel()
+        (end,) = await asyncio.gather(task, return_exceptions=True)
+        assert isinstance(end, asyncio.CancelledError) or end.id == 0
+        trial = await server.ask()
+        assert trial.id == (0 if isinstance(end, asyncio.CancelledError) else 1)
+
+    asyncio.run(clients())
+
+
+def test_a_trial_that_was_left_and_is_withdrawn_goes_to_nobody(monkeypatch):
+    server = StudyServer(Study(PLANE, seed=0, strategy="random"))
+    future = server._calls.ask()
+    trial = future.result()
+    server._calls.give_up(future)
+    server.withdraw(trial)
+    assert server.ask().id == 1
+
+
+def test_a_thread_that_is_interrupted_leaves_its_trial_to_the_next(monkeypatch):
+    server = StudyServer(Study(PLANE, seed=0, strategy="random"))
+    result = Future.result
+
+    def interrupted(self, timeout=None):
+        result(self, timeout)
+        monkeypatch.setattr(Future, "result", result)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        server.ask()
+    assert [server.ask().id for _ in range(2)] == [0, 1]
+    assert [trial.id for trial in server.pending()] == [0, 1]
+
+
+def test_a_server_that_is_closed_says_so_and_frees_the_journal(tmp_path):
+    with StudyServer(Study(PLANE, seed=0, journal=tmp_path / "run.jsonl")) as server:
+        server.tell(server.ask(), 1.0)
+    server.close()  # a second time
+    for call in (server.ask, server.ask, server.pending, server.best_trial):
+        with pytest.raises(SettingError, match="closed"):
+            call()
+
+    async def again():
+        async with AsyncStudyServer(lambda: Study.load(tmp_path / "run.jsonl")) as later:
+            await later.tell(await later.ask(), 2.0)
+        with pytest.raises(SettingError, match="closed"):
+            await later.ask()
+
+    asyncio.run(again())
+    assert [trial.value for trial in Study.load(tmp_path / "run.jsonl").trials] == [1.0, 2.0]

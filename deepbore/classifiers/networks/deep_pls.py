@@ -85,14 +85,6 @@ class DeepPLS(NetworkClassifier):
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        if self.given_loss is not None:
-            return super().loss(outputs, z, weight)
-        return ((outputs - z).square() * weight[:, None]).mean((1, 2)).sum()
-
-    def loss_gradient(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        return (outputs - z) * (2 * weight[:, None] / z.numel())
-
     @torch.no_grad()
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
         """Solves the last layers for the mean label over the columns."""

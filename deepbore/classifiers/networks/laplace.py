@@ -148,16 +148,6 @@ class LaplaceGGN(NetworkClassifier):
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        if not self.is_gaussian:
-            return super().loss(outputs, z, weight)
-        return ((outputs - z).square() * weight[:, None]).mean((1, 2)).sum()
-
-    def loss_gradient(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        if not self.is_gaussian:
-            return super().loss_gradient(outputs, z, weight)
-        return (outputs - z) * (2 * weight[:, None] / z.numel())
-
     def before_training(self, batch: LabelledBatch) -> LabelledBatch:
         """The mean labels; with the Bernoulli likelihood it sets the prior's weight decay."""
         if not self.is_gaussian:

@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 from torch.optim.adam import Adam, adam
 from torch.optim.lr_scheduler import LRScheduler
 
+from deepbore.classifiers.link import Link
 from deepbore.classifiers.networks.stacked import Activation, Given, Masks, Members, StackedMLP
 from deepbore.classifiers.optimization import NO_LBFGS, Optimization
 from deepbore.classifiers.posterior import Posterior, of_members
@@ -86,7 +87,8 @@ class Training:
 class NetworkClassifier(TrainedClassifier):
     """A classifier of m networks, trained side by side on the same minibatches.
 
-    The loss is weighted cross-entropy, so that outputs are logits, unless `loss=` or a subclass gives another one. A
+    Outputs are logits and the loss is weighted cross-entropy, or squared errors where a subclass's `link` says that
+    outputs estimate labels, unless `loss=` or a subclass gives another one. A
     subclass implements `posterior`, and may override `loss`, `training_outputs` and every hook of Lightning. Built-in
     networks with the default optimizer and loss are trained by closed formulas of the gradients, three times faster
     than by autograd and equal to rounding.
@@ -144,8 +146,10 @@ class NetworkClassifier(TrainedClassifier):
         self._learned: tuple[Tensor, LabelledBatch, Minibatch] | None = None  # in the present iteration
         self._is_plain = False
         self.register_buffer("iteration", torch.tensor(0))
+        self.register_buffer("n_learned", torch.tensor(0))
 
     iteration: Tensor
+    n_learned: Tensor  # rows of the latest training
     net: StackedMLP | Members
 
     # --- as in any LightningModule -----------------------------------------------------------------------------------
@@ -173,14 +177,21 @@ class NetworkClassifier(TrainedClassifier):
     # --- for subclasses ----------------------------------------------------------------------------------------------
 
     def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        """Outputs (m x B x k), labels (B x k) and weights (B) -> mean loss of each member, summed (BORE eq. 9)."""
+        """Outputs (m x B x k), labels (B x k) and weights (B) -> mean loss of each member, summed.
+
+        Unless one is given: squared errors of estimated labels, cross-entropy of logits (BORE eq. 9).
+        """
         if self.given_loss is not None:
             return torch.stack([self.given_loss(each, z, weight) for each in outputs]).sum()
+        if self.link is Link.IDENTITY:
+            return ((outputs - z).square() * weight[:, None]).mean((1, 2)).sum()
         losses = binary_cross_entropy_with_logits(outputs, z.expand_as(outputs), reduction="none")
         return (losses * weight[:, None]).mean((1, 2)).sum()
 
     def loss_gradient(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
         """The derivative of the default `loss` with respect to the outputs (m x B x k)."""
+        if self.link is Link.IDENTITY:
+            return (outputs - z) * (2 * weight[:, None] / z.numel())
         return (outputs.sigmoid() - z) * (weight[:, None] / z.numel())
 
     def training_outputs(self, x: Tensor) -> Tensor:
@@ -203,13 +214,14 @@ class NetworkClassifier(TrainedClassifier):
     def member_posterior(self, points: Tensor) -> Posterior:
         """The logits of all members or samples at points (n x d); a point estimate if there is only one.
 
-        Of k columns, the logit of the mean probability.
+        Of k columns, the logit of the mean probability. Logits of labels near 0 and 1 grow with every iteration, and
+        are what is maximised; `probability` claims no more than the rows that were learned support (`supported`).
         """
         self.check_points(points)
         outputs = self.member_outputs(self.encode(points))
         is_single = outputs.shape[-1] == 1  # then the logit itself: exact, and faster
         scores = outputs.squeeze(-1) if is_single else self.link.score_of_mean(outputs, -1)
-        return of_members(scores, self.link, type(self).__name__)
+        return of_members(scores, self.link, type(self).__name__, self.n_learned)
 
     def before_training(self, batch: LabelledBatch) -> LabelledBatch:
         """The rows to learn from (all of them, by default), before each training."""
@@ -256,6 +268,7 @@ class NetworkClassifier(TrainedClassifier):
         rows = batch.coreset(self.row_limit or steps * size, self.generator)
         x = self.encode(rows.points)
         rows = with_mean_weight_of(batch, rows)
+        self.n_learned = torch.tensor(batch.n_learned, device=x.device)
         self.stream = generator_on(x.device, self.generator)
         self._move_step_counts()
         self._is_plain = self.is_plain and not any(each.awaits_metric for each in self.optimizers_made().schedules)
@@ -382,6 +395,11 @@ class NetworkClassifier(TrainedClassifier):
     def _is_sound(self) -> bool:
         """Whether all weights are finite, so that training can continue from them."""
         return all(bool(weight.isfinite().all()) for weight in self.net.parameters())
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Loads states without `n_learned`, too, as of version 0.3."""
+        state_dict.setdefault(f"{prefix}n_learned", torch.zeros_like(self.n_learned))
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _start_cold(self) -> None:
         """Draws new weights, in place, and begins anew with the state of optimizer and scheduler."""

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from deepbore.compute.numerics import rank_correlation
+from deepbore.loop.metrics import BINS as FORECAST_BINS
 from deepbore.plots.calibration_chart import Reliability, calibration_chart
 from deepbore.plots.importance_chart import Share, importance_chart, local_chart, local_shares, shares
 from deepbore.plots.on_plotly import Drawing, diagonal, drawing, points, value_axis
@@ -76,9 +77,10 @@ def learned_sections(study: "Study") -> list[Section]:
         return [Section("The classifier", reason)]
     learned = Learned(study)
     if len(study.space) == 1:
-        return [*_all_slices(learned, study.space.names), _unseen(learned)]
+        return [*_all_slices(learned, study.space.names), _unseen(learned), *_forecasts(study)]
     names = list(learned.shares)
-    return [_importance(learned), *_all_slices(learned, names), _pairs(learned, names), _unseen(learned)]
+    parts = [_importance(learned), *_all_slices(learned, names), _pairs(learned, names), _unseen(learned)]
+    return [*parts, *_forecasts(study)]
 
 
 def _importance(learned: Learned) -> Section:
@@ -147,6 +149,24 @@ def _unseen(learned: Learned) -> Section:
     )
     charts = [*_against_values(learned, unseen), calibration_chart(reliability, name_of_pi(study))]
     return Section(title, says, charts, grid="grid wide")
+
+
+def _forecasts(study: "Study") -> list[Section]:
+    """How good the predictions of proposals were; nothing where none were recorded, as without a Trainer."""
+    metrics = study.metrics
+    if metrics is None or not metrics.of_forecasts:
+        return []
+    said, label = (each.numpy() for each in metrics.forecasts)
+    figures = {"Brier score": metrics.brier_score, **metrics.of_forecasts}
+    named = {"forecast_calibration_error": "calibration error", "forecast_auroc": "AUROC"}
+    numbers = "; ".join(f"{named.get(name, name)} {value:.3f}" for name, value in figures.items())
+    says = (
+        f"What was predicted for each of the latest {len(label)} proposals before it was evaluated, and its label "
+        f"after. {numbers}. 1/4 is the Brier score of always saying 1/2. Proposals are points that look good, so "
+        "predictions of them are too high more often than elsewhere."
+    )
+    shown = Reliability.of(said, label, FORECAST_BINS)
+    return [Section("Forecasts of proposals", says, [calibration_chart(shown, name_of_pi(study))], grid="grid wide")]
 
 
 def _against_values(learned: Learned, unseen: np.ndarray) -> list[Drawing]:

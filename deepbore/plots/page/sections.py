@@ -127,11 +127,25 @@ def _example(record: Ledger) -> str:
 
 
 def _param(value: Any) -> Any:
-    """A value of the configuration: a number or a text as it is, anything else in a list, as its JSON."""
+    """A value of the configuration: a number or a text as it is, anything else in a list, as its JSON.
+
+    What a number of JavaScript would alter is its text.
+    """
+    if _is_altered(value):
+        return {"exact": json.dumps(value)}
     is_plain = isinstance(value, (int, float, str)) and not isinstance(value, bool)
     if isinstance(value, str) and (visible(value) != value or len(value) > LONG):
         return [value]
     return value if is_plain else [value]
+
+
+def _is_altered(value: Any) -> bool:
+    """Whether a value is, or has within it, a whole number that JavaScript rounds."""
+    if isinstance(value, dict):
+        return any(map(_is_altered, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_is_altered, value))
+    return isinstance(value, int) and abs(value) > 2**53
 
 
 def _attributes(trials: Sequence[Trial]) -> dict[str, list[Any]]:
@@ -145,6 +159,8 @@ def _attributes(trials: Sequence[Trial]) -> dict[str, list[Any]]:
 
 def _cell(value: Any) -> Any:
     """A value as a cell of the table: a number, or a text."""
+    if _is_altered(value):
+        return json.dumps(value)[:LONG]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     if isinstance(value, (dict, list, tuple)):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deepbore.errors import SpaceError
+from deepbore.names import slip_in
 from deepbore.space.condition import Condition
 from deepbore.space.parameters.base import KINDS, Parameter, Reading
 from deepbore.space.parameters.choice import Categorical, Ordinal
@@ -49,7 +50,8 @@ def parameter_from_dict(name: str, declared: Mapping[str, Any]) -> Parameter:
             f"{settings}."
         )
     if kind not in KINDS:
-        raise SpaceError(f"parameter {name!r}: type must be one of {sorted(KINDS)}, but got {kind!r}.")
+        hint = slip_in(declared).rpartition("'. ")[2]
+        raise SpaceError(f"parameter {name!r}: type must be one of {sorted(KINDS)}, but got {kind!r}. {hint}".rstrip())
     try:
         parameter: Parameter = KINDS[kind](**settings)
         return parameter

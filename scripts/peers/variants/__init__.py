@@ -74,5 +74,5 @@ LATER: dict[str, Callable[[], Settings]] = {
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
 ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | told.VARIANTS
 ALL |= level_ascent.VARIANTS | scales.WITH_LEVELS | other_basins.VARIANTS
-ALL |= evolution.VARIANTS | quantile.LONG | ground.VARIANTS
+ALL |= evolution.VARIANTS | quantile.LONG | ground.VARIANTS | heads.LATER
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default

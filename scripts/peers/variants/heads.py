@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import deepbore as db
-from deepbore.classifiers import Classifier, Posterior
+from deepbore.classifiers import Classifier, Link, Posterior
 from deepbore.classifiers.posterior import GaussianPosterior
 from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
@@ -150,6 +150,48 @@ class DeepBeyond(db.KernelPLS):
         return self.deep.posterior(points) if self.has_taken_over else super().posterior(points)
 
 
+class Vbll(Classifier):
+    """A network with a variational Bayesian last layer, as BoTorch's community has it, of labels graded by value.
+
+    It continues from the weights of the last iteration, as the heads do. Prior, noise and covariance of the last layer
+    are learned with the network, by one bound on the evidence (Harrison et al., Variational Bayesian last layers, 2024;
+    Brunzema et al., Bayesian optimization via continual variational last layer training, 2025).
+
+    Args:
+        hidden: width of the hidden layers, of which there are two.
+        steps: passes through the rows in an iteration.
+    """
+
+    link = Link.IDENTITY
+    capabilities = frozenset({"std"})
+    distance_aware = learns_grades = closed_form = True
+
+    def __init__(self, hidden: int = 64, steps: int = 100):
+        super().__init__()
+        self.hidden, self.steps = hidden, steps
+
+    def build(self, space: db.SearchSpace, outputs: int) -> None:
+        from botorch_community.models.vblls import VBLLModel
+
+        self.features = space.features
+        self.model = VBLLModel(in_features=space.features.size, hidden_features=self.hidden, num_layers=2)
+        self.network = self.model.model.double()
+
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
+        told = batch.take(batch.learned.nonzero().squeeze(-1))
+        settings = {"num_epochs": self.steps, "patience": self.steps, "batch_size": 64, "lr": 3e-3}
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.manual_seed(int(torch.randint(2**31, (), generator=self.generator)))
+            z = told.z.double().mean(-1, keepdim=True)
+            self.model.fit(self.features(told.points), z, optimization_settings=settings)
+        return {}
+
+    def posterior(self, points: Tensor) -> Marginals:
+        self.network.eval()
+        found = self.model(self.features(points))
+        return Marginals(found.mean.squeeze(-1), found.variance.squeeze(-1).sqrt(), self.link)
+
+
 def weighed(*others: Classifier) -> dict[str, object]:
     return {
         "classifier": HeadsByForecasts(others),
@@ -163,3 +205,4 @@ VARIANTS: dict[str, Callable[[], dict[str, object]]] = {
     "deepbore:kernel+network": lambda: weighed(Network()),
     "deepbore:networks-beyond-500": lambda: {"classifier": DeepBeyond(Network()), "candidates": db.GreedyBatch()},
 }
+LATER: dict[str, Callable[[], dict[str, object]]] = {"deepbore:vbll": lambda: {"classifier": Vbll()}}

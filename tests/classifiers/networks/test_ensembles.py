@@ -1,5 +1,7 @@
 """Ensembles: what their members learn, and the moments and scores that they give."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from torch import nn
 from deepbore import (
     DeepEnsemble,
     DeepPLS,
+    HyperDeepEnsemble,
     MCDropout,
     MLPClassifier,
     Real,
@@ -19,7 +22,9 @@ from deepbore import (
 )
 from deepbore.classifiers.networks.last_layer import fit_last_layer
 from deepbore.classifiers.networks.stacked import Members
+from deepbore.classifiers.posterior import PointEstimate
 from deepbore.errors import SettingError
+from deepbore.labels import LabelledBatch
 from deepbore.testing import TOY_SPACES, fit, toy_data
 from plane import LINE
 
@@ -92,7 +97,7 @@ def test_one_network_is_a_point_estimate_that_owns_up_to_having_no_deviation(mak
     posterior = classifier.posterior(SPACE.sobol(4, seed=0))
     assert classifier.capabilities == frozenset()
     assert posterior.members is None
-    assert torch.equal(posterior.probability, posterior.mean.sigmoid())
+    assert torch.allclose(posterior.probability, (60 * posterior.mean.sigmoid() + 1) / 62)  # of 60 rows
     for ask in (lambda: posterior.std, posterior.covariance, lambda: posterior.sample(2, generator())):
         with pytest.raises(SettingError, match=r"one score a point.*Use DeepEnsemble"):
             ask()
@@ -109,7 +114,7 @@ def test_several_networks_are_members_with_moments_and_joint_samples():
     assert torch.allclose(posterior.mean, mean)
     assert torch.allclose(posterior.std.square(), covariance.diagonal(), rtol=1e-4)
     assert torch.allclose(posterior.covariance(), covariance, rtol=1e-4, atol=1e-5)
-    assert torch.allclose(posterior.probability, sum(scores.sigmoid()) / 4)
+    assert torch.allclose(posterior.probability, (60 * sum(scores.sigmoid()) / 4 + 1) / 62)  # of 60 rows
     drawn = posterior.sample(50, generator()).detach()
     assert sorted(map(tuple, drawn.unique(dim=0).tolist())) == sorted(map(tuple, scores.tolist()))
 
@@ -170,3 +175,38 @@ def test_a_sure_head_of_several_columns_still_has_a_gradient():
     points = torch.tensor([[0.2], [0.7]], dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(head.posterior(points).mean.sum(), points)
     assert bool((gradient != 0).all())
+
+
+# regression: probabilities were 0 and 1
+@pytest.mark.parametrize("make", [MLPClassifier, DeepEnsemble, HyperDeepEnsemble, MCDropout])
+def test_no_probability_is_more_certain_than_the_rows_and_their_order_is_that_of_the_scores(make):
+    head = fit(make(training=Training(steps=400)), data(), epochs=10)
+    points = SPACE.sobol(256, seed=3)
+    with torch.no_grad():
+        posterior = head.posterior(points)
+    assert float(posterior.mean.abs().max()) > 10
+    assert float(posterior.probability.min()) > 1 / 62.1
+    assert float(posterior.probability.max()) < 1 - 1 / 62.1
+    scores = posterior.mean[None] if posterior.members is None else posterior.members
+    order = scores.double().sigmoid().mean(0).argsort()
+    assert bool((posterior.probability[order].diff() >= -1e-6).all())
+
+
+def test_a_head_that_has_learned_nothing_and_a_state_without_the_number_of_rows_have_the_scores_probabilities():
+    head = MLPClassifier().bind(SPACE)
+    points = SPACE.sobol(8, seed=3)
+    assert torch.equal(head.probability(points), head.posterior(points).mean.sigmoid())
+    trained = fit(MLPClassifier(training=QUICK), data(), epochs=1)
+    state = {name: value for name, value in trained.state_dict().items() if name != "n_learned"}  # of version 0.3
+    head.load_state_dict(state)
+    assert torch.equal(head.probability(points), trained.posterior(points).mean.sigmoid())
+
+
+def test_the_ranking_of_learned_rows_is_measured_where_sigmoids_are_equal():
+    class Certain(MLPClassifier):
+        def posterior(self, points):
+            return PointEstimate((30 + 60 * points[:, 0]).float(), self.link, "Certain")
+
+    batch = LabelledBatch.of(data().observations, ThresholdLabels(0.3))
+    batch = replace(batch, z=(batch.points[:, :1] > 0.5).float())
+    assert float(Certain().bind(SPACE).quality(batch)["auroc"]) == 1

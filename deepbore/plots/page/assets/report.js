@@ -143,6 +143,13 @@
 
   // --- a trial ------------------------------------------------------------------------------------------------------
   const { columns, rows, best, status, params } = given.table;
+  class Exact { // what a number of JavaScript would alter, such as whole numbers above 2**53: its text
+    constructor(text) { this.text = text; }
+    toString() { return this.text; }
+  }
+  for (const row of rows) {
+    row.forEach((value, k) => { if (value && typeof value === "object" && !Array.isArray(value)) row[k] = new Exact(value.exact); });
+  }
   const [first, end] = [status + 1, status + 1 + params.length];
   const suspicious = new Set(given.table.suspicious);
   const known = (value) => value !== null && value !== undefined && value !== "";
@@ -150,17 +157,19 @@
     ? String(value) : String(Number(value.toPrecision(digits))));
   const shown = (value, digits = 5) => {
     if (!known(value)) return "";
+    if (value instanceof Exact) return value.text;
     if (Array.isArray(value)) return typeof value[0] === "string" ? value[0] : JSON.stringify(value[0]);
     return typeof value === "number" ? number(value, digits) : value;
   };
   const configuration = (row) => params.map((name, k) => [name, row[first + k]])
     .filter(([, value]) => value !== null).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]);
-  const scalar = (value) => (typeof value === "number" // YAML takes 1e-7 for a text
+  const json = (value) => (value instanceof Exact ? value.text : JSON.stringify(value, null, 2).replaceAll("\n", "\n  "));
+  const scalar = (value) => (value instanceof Exact ? value.text : typeof value === "number" // YAML takes 1e-7 for a text
     ? String(value).replace(/^(-?\d+)e/, "$1.0e") : JSON.stringify(value));
   const quoted = (text) => (/^[\w.,:/@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
   const written = {
     YAML: (pairs) => pairs.map(([name, value]) => `${/^[A-Za-z_][\w.]*$/.test(name) ? name : JSON.stringify(name)}: ${scalar(value)}\n`).join(""),
-    JSON: (pairs) => JSON.stringify(Object.fromEntries(pairs), null, 2),
+    JSON: (pairs) => `{\n${pairs.map(([name, value]) => `  ${JSON.stringify(name)}: ${json(value)}`).join(",\n")}\n}`,
     flags: (pairs) => pairs.map(([name, value]) =>
       quoted(`--${name}=${typeof value === "string" ? value : scalar(value)}`)).join(" "),
   };
@@ -269,7 +278,9 @@
   filter.addEventListener("input", () => { remember({ filter: filter.value }); fill(); });
   document.getElementById("csv").addEventListener("click", () => {
     const cell = (value) => {
-      const text = shown(value, 17);
+      const plain = shown(value, 17);
+      const runs = typeof value !== "number" && /^[=+@\t\r-]/.test(plain) && Number.isNaN(Number(plain)); // a formula
+      const text = runs ? `'${plain}` : plain;
       return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     };
     const lines = [columns.map((column) => column.name), ...chosen()].map((row) => row.map(cell).join(","));
