@@ -168,6 +168,8 @@ class Stored:
     def __init__(self) -> None:
         self.tasks: dict[int, dict[int, dict[str, Any]]] = {}  # by number of a trial: ids there, and their tasks
         self.ids: set[int] = set()  # of all of these
+        self.known: dict[int, int] = {}  # trial of ours -> id of the storage's trial
+        self.is_crossed = False  # whether trials there have numbers of ours, and other configurations
 
     def add(self, trials: Iterable[FrozenTrial]) -> None:
         """Remembers which trials of the storage are for which numbers of ours."""
@@ -260,11 +262,11 @@ class StorageEvaluator(Evaluator):
         self._lead()
         self._stored = Stored()
         self._links: dict[int, Trial] = {}  # by the id of the storage's trial
-        self._known: dict[int, int] = {}  # trial of ours -> id of the storage's trial
-        self._is_crossed = False  # whether trials there have numbers of ours, and other configurations
         self._others = Others()
         self._passed_on = PassedOn()
-        self._queue, self._pace, self._watch = Queue(self._write, ahead), Pace(float(seconds(poll) or 0)), Watch()
+        # no method of its own: it ends, and gives up the lead, as soon as nothing has it
+        write = partial(patiently, self.storage.set_study_user_attr, self.study_id, QUEUE)
+        self._queue, self._pace, self._watch = Queue(write, ahead), Pace(float(seconds(poll) or 0)), Watch()
         self._beats: Beats | None = None
         self._look()  # what workers have begun is in the study's queue before a run counts its trials
 
@@ -333,9 +335,6 @@ class StorageEvaluator(Evaluator):
         self._queue.tell()
         self._say(DONE, ENDED)
 
-    def _write(self, ids: list[int]) -> None:
-        self._say(QUEUE, ids)
-
     # --- Evaluator ---------------------------------------------------------------------------------------------------
 
     @property
@@ -365,7 +364,7 @@ class StorageEvaluator(Evaluator):
         identity = self._linked(trial)
         if identity is None:
             identity = self._adopted(trial) or self._created(trial)
-        self._known[trial.id] = identity
+        self._stored.known[trial.id] = identity
         self._links[identity] = trial
         if identity in self._others.begun:  # it does not wait
             return
@@ -408,15 +407,15 @@ class StorageEvaluator(Evaluator):
 
     def _linked(self, trial: Trial) -> int | None:
         """The storage's trial for one of ours: what has its number and its configuration; the first of several."""
-        if trial.id in self._known:
-            return self._known[trial.id]
+        if trial.id in self._stored.known:
+            return self._stored.known[trial.id]
         there = self._stored.tasks.get(trial.id, {})
         ours = essence(task_of(trial))
         for identity, task in there.items():
             if essence(task) == ours:
                 return identity
-        if there and not self._is_crossed:
-            self._is_crossed = True
+        if there and not self._stored.is_crossed:
+            self._stored.is_crossed = True
             log.warning(
                 "the storage has trials under numbers of this run, as %d, with other configurations: of a leader with "
                 "a copy of the journal. They are left alone",
