@@ -162,6 +162,61 @@ class Watch:
         return gone
 
 
+class StoredTrials:
+    """Which trials of the storage stand for which of ours."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[
+            int, dict[int, dict[str, Any]]
+        ] = {}  # by number of a trial of ours: ids there, and their tasks
+        self.indexed: set[int] = set()  # ids of all of these
+        self.known: dict[int, int] = {}  # trial of ours -> id there
+        self.is_crossed = False  # whether trials there have numbers of ours, and other configurations
+
+    def linked(self, trial: Trial) -> int | None:
+        """The storage's trial for one of ours: what has its number and its configuration; the first of several."""
+        if trial.id in self.known:
+            return self.known[trial.id]
+        there = self.tasks.get(trial.id, {})
+        ours = essence(task_of(trial))
+        for identity, task in there.items():
+            if essence(task) == ours:
+                return identity
+        if there and not self.is_crossed:
+            self.is_crossed = True
+            log.warning(
+                "the storage has trials under numbers of this run, as %d, with other configurations: of a leader with "
+                "a copy of the journal. They are left alone",
+                trial.id,
+            )
+        return None
+
+    def index(self, trials: Iterable[FrozenTrial]) -> None:
+        """Remembers which trials of the storage are for which numbers of ours."""
+        for trial in trials:
+            if trial._trial_id in self.indexed or TRIAL not in trial.system_attrs:
+                continue
+            task = task_in(trial)
+            if task is not None and task["id"] >= 0:
+                self.tasks.setdefault(task["id"], {})[trial._trial_id] = task
+                self.indexed.add(trial._trial_id)
+
+
+@dataclass
+class TrialsOfOthers:
+    """Trials that users have put into the storage, or workers begun by themselves.
+
+    Attributes:
+        enqueued: by id there, the configurations of those that are not yet trials of ours.
+        begun: ids of those of them that workers have begun.
+        taken: numbers there of those that earlier leaders were told of; None before that was looked up.
+    """
+
+    enqueued: dict[int, Params] = field(default_factory=dict)
+    begun: set[int] = field(default_factory=set)
+    taken: set[int] | None = None
+
+
 @dataclass
 class PassedOn:
     """How far the reports of running trials were passed on, by ids of the storage's trials.
@@ -225,14 +280,8 @@ class StorageEvaluator(Evaluator):
         self.storage = get_storage(patiently(open_storage, storage, creates=True))
         self.study_id = self._found()
         self._lead()
-        self._stored: dict[int, dict[int, dict[str, Any]]] = {}  # by number of a trial: ids there, and their tasks
-        self._indexed: set[int] = set()  # ids of all of these
+        self._stored, self._others = StoredTrials(), TrialsOfOthers()
         self._links: dict[int, Trial] = {}  # by the id of the storage's trial
-        self._known: dict[int, int] = {}  # trial of ours -> id of the storage's trial
-        self._is_crossed = False  # whether trials there have numbers of ours, and other configurations
-        self._enqueued: dict[int, Params] = {}  # by users, or begun by workers; not yet one of our trials
-        self._begun: set[int] = set()  # those of them that workers have begun
-        self._taken: set[int] | None = None  # numbers of such trials that earlier leaders were told of
         self._passed_on = PassedOn()
         self._queue, self._pace, self._watch = Queue(self._write, ahead), Pace(float(seconds(poll) or 0)), Watch()
         self._beats: Beats | None = None
@@ -322,7 +371,7 @@ class StorageEvaluator(Evaluator):
 
     @property
     def begun(self) -> int:
-        return len(self._begun & self._enqueued.keys())
+        return len(self._others.begun & self._others.enqueued.keys())
 
     def open(self) -> None:
         if not self._release.alive:  # it was closed
@@ -332,12 +381,12 @@ class StorageEvaluator(Evaluator):
         self._beats.begin()
 
     def submit(self, trial: Trial) -> None:
-        identity = self._linked(trial)
+        identity = self._stored.linked(trial)
         if identity is None:
             identity = self._adopted(trial) or self._created(trial)
-        self._known[trial.id] = identity
+        self._stored.known[trial.id] = identity
         self._links[identity] = trial
-        if identity in self._begun:  # it does not wait
+        if identity in self._others.begun:  # it does not wait
             return
         self._pace.is_urgent = self._pace.is_urgent or not self._queue.ids
         self._queue.ids.append(identity)  # until the next look
@@ -376,30 +425,12 @@ class StorageEvaluator(Evaluator):
         )
         return int(patiently(self.storage.create_new_trial, self.study_id, waiting))
 
-    def _linked(self, trial: Trial) -> int | None:
-        """The storage's trial for one of ours: what has its number and its configuration; the first of several."""
-        if trial.id in self._known:
-            return self._known[trial.id]
-        there = self._stored.get(trial.id, {})
-        ours = essence(task_of(trial))
-        for identity, task in there.items():
-            if essence(task) == ours:
-                return identity
-        if there and not self._is_crossed:
-            self._is_crossed = True
-            log.warning(
-                "the storage has trials under numbers of this run, as %d, with other configurations: of a leader with "
-                "a copy of the journal. They are left alone",
-                trial.id,
-            )
-        return None
-
     def _adopted(self, trial: Trial) -> int | None:
         """A trial with this configuration that a user has enqueued in the storage, or a worker has begun, if any."""
-        for identity, params in self._enqueued.items():
+        for identity, params in self._others.enqueued.items():
             if params == trial.params:
-                del self._enqueued[identity]
-                for name, value in params.items() if identity not in self._begun else ():
+                del self._others.enqueued[identity]
+                for name, value in params.items() if identity not in self._others.begun else ():
                     own = distribution(self.study.space.parameters[name])
                     patiently(self.storage.set_trial_param, identity, name, own.to_internal_repr(value), own)
                 with suppress(UpdateFinishedTrialError):  # begun, and ended since
@@ -412,7 +443,7 @@ class StorageEvaluator(Evaluator):
         self._right.check()
         began = time.monotonic()
         trials = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False)
-        self._index(trials)
+        self._stored.index(trials)
         own = [trial for trial in trials if trial._trial_id in self._links]
         running = [trial for trial in own if trial.state == TrialState.RUNNING]
         finished = [trial for trial in own if trial.state.is_finished()]
@@ -428,16 +459,6 @@ class StorageEvaluator(Evaluator):
         self._pace.looked(began)
         return [self._finished(each) for each in finished]
 
-    def _index(self, trials: Iterable[FrozenTrial]) -> None:
-        """Remembers which trials of the storage are for which numbers of ours."""
-        for trial in trials:
-            if trial._trial_id in self._indexed or TRIAL not in trial.system_attrs:
-                continue
-            task = task_in(trial)
-            if task is not None and task["id"] >= 0:
-                self._stored.setdefault(task["id"], {})[trial._trial_id] = task
-                self._indexed.add(trial._trial_id)
-
     def _finished(self, trial: FrozenTrial) -> Finished:
         """One of ours that has finished; a failure, with the reason, where the storage has no outcome of it."""
         ours = self._links.pop(trial._trial_id)
@@ -451,14 +472,14 @@ class StorageEvaluator(Evaluator):
 
     def _is_for_the_study(self, trial: FrozenTrial) -> bool:
         """Whether a trial was enqueued by a user, or begun by a worker, and the study does not know of it."""
-        if trial._trial_id in self._enqueued or trial._trial_id in self._begun:
+        if trial._trial_id in self._others.enqueued or trial._trial_id in self._others.begun:
             return False
         if not is_own(trial):
             return trial.state == TrialState.WAITING and TRIAL not in trial.system_attrs
-        if self._taken is None:
+        if self._others.taken is None:
             told = self.study.observations.ledger.notes.attributes.values()
-            self._taken = {attributes[NUMBER] for attributes in told if NUMBER in attributes}
-        return trial.number not in self._taken
+            self._others.taken = {attributes[NUMBER] for attributes in told if NUMBER in attributes}
+        return trial.number not in self._others.taken
 
     def _show(self, running: Iterable[FrozenTrial]) -> None:
         """Passes on what running trials have reported, to whoever looks on."""
@@ -511,15 +532,15 @@ class StorageEvaluator(Evaluator):
             params = trial.system_attrs.get(FIXED, trial.params)
             if (task := task_in(trial)) is not None:
                 params = task["params"]
-                self._begun.add(trial._trial_id)
+                self._others.begun.add(trial._trial_id)
             try:
                 if not isinstance(params, Mapping):
                     raise SpaceError(f"a configuration must be a dict of parameters, but got {params!r:.100}.")
                 (native,) = self.study.space.decode(self.study.space.encode([params]))
-                others = list(self._enqueued.values())
+                others = list(self._others.enqueued.values())
                 if self._taken_up().count(native) <= others.count(native):
                     self.study.enqueue(native)
-                self._enqueued[trial._trial_id] = native
+                self._others.enqueued[trial._trial_id] = native
             except DeepBoreError as error:
                 self._fail(trial._trial_id, f"refused: {error}")
 
@@ -534,7 +555,7 @@ class StorageEvaluator(Evaluator):
         state = self.study.state
         asked = state.observations.trials(state.observations.pending_rows.tolist())
         queued = [self.study.space.decode(point[None])[0] for point in state.queue]
-        return queued + [trial.params for trial in asked if self._linked(trial) is None]
+        return queued + [trial.params for trial in asked if self._stored.linked(trial) is None]
 
 
 def is_unborn(trial: FrozenTrial) -> bool:
