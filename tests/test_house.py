@@ -208,7 +208,7 @@ def test_lightnings_private_parts_are_touched_in_one_file():
     for path in FILES:
         if path.relative_to(PACKAGE) != Path("loop/lightning.py"):
             text = path.read_text()
-            assert "fit_loop" not in text, path
+            assert "fit_loop" not in text or path.name == "measuring.py", path  # which runs in the user's program, too
             assert "trainer.callbacks" not in text or path.name == "lightning_cli.py", path  # which runs in the user's
             assert "lightning.fabric" not in text or path.name == "quiet.py", path  # which silences it
 

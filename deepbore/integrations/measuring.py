@@ -1,4 +1,8 @@
-"""What a Lightning Trainer has measured, and after how many epochs. It imports no other module of deepbore."""
+"""What a Lightning Trainer has measured, and after how many epochs.
+
+It imports no other module of deepbore, for it runs in programs that are tuned. Of Lightning it assumes that
+`trainer.fit_loop.epoch_loop.batch_progress` counts the batches of the running epoch.
+"""
 
 import math
 from typing import TYPE_CHECKING, Any
