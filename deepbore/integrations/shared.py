@@ -283,7 +283,8 @@ class StorageEvaluator(Evaluator):
         self._stored, self._others = StoredTrials(), TrialsOfOthers()
         self._links: dict[int, Trial] = {}  # by the id of the storage's trial
         self._passed_on = PassedOn()
-        self._queue, self._pace, self._watch = Queue(self._write, ahead), Pace(float(seconds(poll) or 0)), Watch()
+        write = partial(patiently, self.storage.set_study_user_attr, self.study_id, QUEUE)  # no circle with this object
+        self._queue, self._pace, self._watch = Queue(write, ahead), Pace(float(seconds(poll) or 0)), Watch()
         self._beats: Beats | None = None
         self._look()  # what workers have begun is in the study's queue before a run counts its trials
 
@@ -351,9 +352,6 @@ class StorageEvaluator(Evaluator):
         self._queue.ids = []
         self._queue.tell()
         self._say(DONE, ENDED)
-
-    def _write(self, ids: list[int]) -> None:
-        self._say(QUEUE, ids)
 
     # --- Evaluator ---------------------------------------------------------------------------------------------------
 
