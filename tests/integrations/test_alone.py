@@ -236,7 +236,7 @@ def test_workers_of_a_leader_that_gives_no_signs_wait(url, tmp_path):
 
 def test_two_workers_propose_different_configurations(url, tmp_path):
     begun(url, tmp_path, n_trials=10)
-    threads = [threading.Thread(target=work, args=[value, url, "shared"], kwargs=QUICK | {"patience": 1}) for _ in "ab"]
+    threads = [threading.Thread(target=work, args=[value, url, "shared"], kwargs=QUICK | {"patience": 5}) for _ in "ab"]
     for thread in threads:
         thread.start()
     for thread in threads:
