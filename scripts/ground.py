@@ -191,7 +191,9 @@ def main() -> int:
         methods = given.methods or methods_of(runs, given.reference)[1:]
         kept = [n for n in BUDGETS if n <= max(run.n for run in runs.values())]
         table = Table(runs, [given.reference, *methods], kept)
-        print(f"{len(table.problems)} problems, {len(table.pairs)} pairs\n\n{table.by_kind()}\n\n{table.against(methods)}")
+        print(
+            f"{len(table.problems)} problems, {len(table.pairs)} pairs\n\n{table.by_kind()}\n\n{table.against(methods)}"
+        )
         return 0
     text = page(runs, given.reference)
     if given.check:
