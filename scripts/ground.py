@@ -33,7 +33,7 @@ PAGE = ROOT / "docs" / "results" / "ground.md"
 PICTURE = ROOT / "docs" / "pictures" / "ground.png"
 BUDGETS = (20, 40, 60, 100)
 KINDS = ("networks", "boosting", "pipelines", "policies", "others")
-NEEDED = {"hebo": 60}  # evaluations of methods that are too slow for all
+NEEDED = {"hebo": 60, "optuna-gp": 60, "smac": 60}  # evaluations of methods that are too slow for all
 Runs = dict[tuple[str, int, str], Run]
 
 
@@ -88,10 +88,10 @@ class Table:
             lines.append(f"| {method} | " + " | ".join(cells) + " |")
         return "\n".join(lines)
 
-    def against(self) -> str:
-        """Markdown: the reference beside each other method."""
+    def against(self, others: Sequence[str]) -> str:
+        """Markdown: the reference beside other methods."""
         lines = ["| beside | after | ratio of regret | verdict | pairs won : lost |", "|---|---|---|---|---|"]
-        for other in self.methods[1:]:
+        for other in others:
             for n in self.budgets:
                 found, (won, lost) = self.ratio(other, n), self.won(other, n)
                 low, high = (f"{math.exp(end):.2g}" if math.isfinite(end) else "-" for end in (found.low, found.high))
@@ -126,19 +126,21 @@ def page(runs: Runs, reference: str) -> str:
         "has the fifteen for validation; six are held out. Made by `python scripts/ground.py`.",
         "![Average rank of each method from 10 to 100 evaluations](../pictures/ground.png)",
     ]
-    for others, budgets in tables(runs, methods, reference):
-        table = Table(runs, [reference, *others], budgets)
+    groups = tables(runs, methods, reference)
+    for others, budgets in groups:
+        most = [each for each in groups[0][0] if each not in others]
+        table = Table(runs, [reference, *others, *most], budgets)
         seeds = len({seed for _, seed in table.pairs})
         after = " / ".join(map(str, budgets))
         sections += [
             f"## Beside {', '.join(others)}",
             f"Average rank after {after} evaluations (1 is best), {len(table.problems)} problems, {len(table.pairs)} "
-            f"pairs of problem and seed, {seeds} seeds:",
+            f"pairs of problem and seed, {seeds} seed{'s' if seeds > 1 else ''}:",
             table.by_kind(),
             "The regret of `"
             + reference
             + "` by that of each other method; the verdict is by [the one rule](method.md):",
-            table.against(),
+            table.against(others),
         ]
     return "\n\n".join(sections) + "\n"
 
@@ -189,7 +191,9 @@ def main() -> int:
         methods = given.methods or methods_of(runs, given.reference)[1:]
         kept = [n for n in BUDGETS if n <= max(run.n for run in runs.values())]
         table = Table(runs, [given.reference, *methods], kept)
-        print(f"{len(table.problems)} problems, {len(table.pairs)} pairs\n\n{table.by_kind()}\n\n{table.against()}")
+        print(
+            f"{len(table.problems)} problems, {len(table.pairs)} pairs\n\n{table.by_kind()}\n\n{table.against(methods)}"
+        )
         return 0
     text = page(runs, given.reference)
     if given.check:

@@ -14,12 +14,12 @@ from typing import Any
 
 from deepbore.cli.run_directory import plain_data
 from deepbore.errors import SettingError
-from deepbore.names import slip_in
+from deepbore.names import ARGUMENTS, slip_in
 from deepbore.validation import as_path
 
 LOOP = {  # a test compares these with the records that they are settings of
     "n_trials", "seed", "strategy", "acquisition", "candidates", "n_initial", "pruner", "budget", "noisy", "timeout",
-    "stop_when", "max_failures", "batch_size", "workers",
+    "stop_when", "max_failures", "batch_size", "workers", "cost_limit",
 }  # fmt: skip
 EVALUATION = {"workers", "timeout", "retries", "devices"}
 FUNCTION = {"function", "space", "direction", "optimum", "directions"}
@@ -78,7 +78,8 @@ def _check_option(option: str, value: str | None) -> None:
     known = GROUPS.get(group)
     if known is not None and name and name.split(".")[0] not in known:
         options = [f"{group}.{each}" for each in sorted(known)]
-        raise SettingError(f"there is no option --{option}.{_like(option, options, '--')}")
+        if near := _like(option, options, "--"):  # LightningCLI refuses what is left
+            raise SettingError(f"there is no option --{option}.{near}")
     is_known = known is not None or group in TOP | LIGHTNINGS
     if not is_known and (near := _like(option, [*TOP, *FLAT], "--")):
         raise SettingError(f"there is no option --{option}.{near}")
@@ -142,8 +143,10 @@ def _check_group(group: str, given: Any, known: Collection[str]) -> None:
             near = _like(str(name), known)
             place = ELSEWHERE.get(str(name))
             hint = f" It stands under {place}." if place and place != group else near
-            known_names = "" if hint else f" There are {', '.join(sorted(known))}."
-            raise SettingError(f"{group}: there is no setting {name!r}.{hint or known_names}")
+            if not hint and str(name) in ARGUMENTS:
+                hint = f" Here it is {ARGUMENTS[str(name)].rstrip('=')}."
+            if hint:  # LightningCLI knows all settings, and refuses what is left
+                raise SettingError(f"{group}: there is no setting {name!r}.{hint}")
         _check_number(f"{group}.{name}", value, str(name))
 
 

@@ -162,54 +162,34 @@ class Watch:
         return gone
 
 
-class StoredTrials:
-    """Which trials of the storage stand for which of ours."""
+class Stored:
+    """The trials of the storage that are for ours, or were for those of another run with the same numbers."""
 
     def __init__(self) -> None:
-        self.tasks: dict[
-            int, dict[int, dict[str, Any]]
-        ] = {}  # by number of a trial of ours: ids there, and their tasks
-        self.indexed: set[int] = set()  # ids of all of these
-        self.known: dict[int, int] = {}  # trial of ours -> id there
+        self.tasks: dict[int, dict[int, dict[str, Any]]] = {}  # by number of a trial: ids there, and their tasks
+        self.ids: set[int] = set()  # of all of these
+        self.known: dict[int, int] = {}  # trial of ours -> id of the storage's trial
         self.is_crossed = False  # whether trials there have numbers of ours, and other configurations
 
-    def linked(self, trial: Trial) -> int | None:
-        """The storage's trial for one of ours: what has its number and its configuration; the first of several."""
-        if trial.id in self.known:
-            return self.known[trial.id]
-        there = self.tasks.get(trial.id, {})
-        ours = essence(task_of(trial))
-        for identity, task in there.items():
-            if essence(task) == ours:
-                return identity
-        if there and not self.is_crossed:
-            self.is_crossed = True
-            log.warning(
-                "the storage has trials under numbers of this run, as %d, with other configurations: of a leader with "
-                "a copy of the journal. They are left alone",
-                trial.id,
-            )
-        return None
-
-    def index(self, trials: Iterable[FrozenTrial]) -> None:
+    def add(self, trials: Iterable[FrozenTrial]) -> None:
         """Remembers which trials of the storage are for which numbers of ours."""
         for trial in trials:
-            if trial._trial_id in self.indexed or TRIAL not in trial.system_attrs:
+            if trial._trial_id in self.ids or TRIAL not in trial.system_attrs:
                 continue
             task = task_in(trial)
             if task is not None and task["id"] >= 0:
                 self.tasks.setdefault(task["id"], {})[trial._trial_id] = task
-                self.indexed.add(trial._trial_id)
+                self.ids.add(trial._trial_id)
 
 
 @dataclass
-class TrialsOfOthers:
-    """Trials that users have put into the storage, or workers begun by themselves.
+class Others:
+    """Trials of the storage that are not from its leader.
 
     Attributes:
-        enqueued: by id there, the configurations of those that are not yet trials of ours.
+        enqueued: by users, or begun by workers; not yet one of our trials.
         begun: ids of those of them that workers have begun.
-        taken: numbers there of those that earlier leaders were told of; None before that was looked up.
+        taken: numbers of such trials that earlier leaders were told of; None until they are looked up.
     """
 
     enqueued: dict[int, Params] = field(default_factory=dict)
@@ -280,8 +260,9 @@ class StorageEvaluator(Evaluator):
         self.storage = get_storage(patiently(open_storage, storage, creates=True))
         self.study_id = self._found()
         self._lead()
-        self._stored, self._others = StoredTrials(), TrialsOfOthers()
+        self._stored = Stored()
         self._links: dict[int, Trial] = {}  # by the id of the storage's trial
+        self._others = Others()
         self._passed_on = PassedOn()
         # no method of its own: it ends, and gives up the lead, as soon as nothing has it
         write = partial(patiently, self.storage.set_study_user_attr, self.study_id, QUEUE)
@@ -380,7 +361,7 @@ class StorageEvaluator(Evaluator):
         self._beats.begin()
 
     def submit(self, trial: Trial) -> None:
-        identity = self._stored.linked(trial)
+        identity = self._linked(trial)
         if identity is None:
             identity = self._adopted(trial) or self._created(trial)
         self._stored.known[trial.id] = identity
@@ -424,6 +405,24 @@ class StorageEvaluator(Evaluator):
         )
         return int(patiently(self.storage.create_new_trial, self.study_id, waiting))
 
+    def _linked(self, trial: Trial) -> int | None:
+        """The storage's trial for one of ours: what has its number and its configuration; the first of several."""
+        if trial.id in self._stored.known:
+            return self._stored.known[trial.id]
+        there = self._stored.tasks.get(trial.id, {})
+        ours = essence(task_of(trial))
+        for identity, task in there.items():
+            if essence(task) == ours:
+                return identity
+        if there and not self._stored.is_crossed:
+            self._stored.is_crossed = True
+            log.warning(
+                "the storage has trials under numbers of this run, as %d, with other configurations: of a leader with "
+                "a copy of the journal. They are left alone",
+                trial.id,
+            )
+        return None
+
     def _adopted(self, trial: Trial) -> int | None:
         """A trial with this configuration that a user has enqueued in the storage, or a worker has begun, if any."""
         for identity, params in self._others.enqueued.items():
@@ -442,7 +441,7 @@ class StorageEvaluator(Evaluator):
         self._right.check()
         began = time.monotonic()
         trials = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False)
-        self._stored.index(trials)
+        self._stored.add(trials)
         own = [trial for trial in trials if trial._trial_id in self._links]
         running = [trial for trial in own if trial.state == TrialState.RUNNING]
         finished = [trial for trial in own if trial.state.is_finished()]
@@ -554,7 +553,7 @@ class StorageEvaluator(Evaluator):
         state = self.study.state
         asked = state.observations.trials(state.observations.pending_rows.tolist())
         queued = [self.study.space.decode(point[None])[0] for point in state.queue]
-        return queued + [trial.params for trial in asked if self._stored.linked(trial) is None]
+        return queued + [trial.params for trial in asked if self._linked(trial) is None]
 
 
 def is_unborn(trial: FrozenTrial) -> bool:

@@ -21,7 +21,7 @@ from processes import ENV
 BASE = "problem:\n  function: mine.f\n  space:\n    x: {type: real, low: 0, high: 1}\n"
 IN_FILES = [  # what stands in the configuration, what is said
     (BASE + "loop: {n_trial: 3}", "Did you mean n_trials?"),
-    (BASE + "loop: {n_calls: 3}", "There are acquisition, batch_size"),
+    (BASE + "loop: {n_calls: 3}", "Here it is n_trials."),
     (BASE + "loop: {labels: ThresholdLabels}", "It stands under data."),
     (BASE + "loop: {retries: 2}", "It stands under evaluation."),
     (BASE + "loop: {direction: minimize}", "It stands under problem."),
@@ -104,6 +104,11 @@ RIGHT = [
 def test_what_is_right_passes(args, empty_folder):
     Path("run.yaml").write_text(BASE + "loop: {n_trials: null, timeout: 3600}\ntrainer: {max_time: 00:01:00:00}\n")
     slips.check_fit(slips.as_nested(args))
+
+
+def test_a_setting_that_is_not_known_here_is_left_to_the_parser(empty_folder):
+    Path("run.yaml").write_text(BASE + "loop: {brand_new: 3}\nevaluation: {brand_new: 3}\n")
+    slips.check_fit(["--config", "run.yaml", "--loop.brand_new", "3"])
 
 
 def test_all_configurations_of_the_project_pass():

@@ -235,7 +235,7 @@ if __name__ == "__main__":
 
 
 # regression: each of these was wrong once
-@pytest.mark.parametrize("option", [["--seed", "3"], ["--seed_everything", "5"], ["--loop.n_trial", "20"]])
+@pytest.mark.parametrize("option", [["--seed_everything", "5"], ["--loop.n_trial", "20"]])
 def test_an_option_that_does_nothing_is_refused(tmp_path, monkeypatch, capsys, option):
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(BRANIN)
