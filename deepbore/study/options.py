@@ -169,7 +169,7 @@ class StudyOptions:
         self._resolve_noisy()
         check_budget(self.budget)
         above(0, cost_limit=self.cost_limit)
-        if self.directions is not None and not isinstance(self.directions, (Mapping, list, tuple)):
+        if not isinstance(self.directions, (Mapping, list, tuple, str, type(None))):
             raise SettingError(
                 "directions must be a list, one for each objective, or a dict by their names, but got "
                 f"{self.directions!r:.100}. For one objective call maximize(...), or give a study direction=."
@@ -185,7 +185,7 @@ class StudyOptions:
         if isinstance(self.directions, Mapping):
             return list(self.directions.values())
         if self.directions is not None:
-            return self.directions
+            return [cast(Direction, self.directions)] if isinstance(self.directions, str) else self.directions
         return [self.direction or ("maximize" if self.preferences else "minimize")]
 
     @property

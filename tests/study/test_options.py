@@ -55,6 +55,11 @@ def test_a_command_has_each_option_that_no_other_group_decides():
     }  # fmt: skip
 
 
+# regression: a page of the docs says so, and it was refused for a while
+def test_a_single_direction_may_stand_alone():
+    assert Study(LINE, directions="maximize").observations.directions == ("maximize",)
+
+
 def test_a_name_that_is_no_option_is_refused_with_the_nearest_one():
     with pytest.raises(TypeError, match=r"minimize\(\) got an unexpected .* 'sed'. Did you mean 'seed'\?"):
         minimize(lambda params: 0.0, LINE, 3, sed=1)
