@@ -75,10 +75,8 @@ class FormerKernel(db.KernelPLS):
 class PosteriorMean(FormerKernel):
     """Improvement over the greatest posterior mean of a row, in place of the greatest label."""
 
-    def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
-        super().training_step(batch, batch_idx)
-        if self.ready:
-            self.best_label.fill_(float((self._kernel(self.theta)(self._x, self._x) @ self._coefficients).max()))
+    def keep_best(self, best: float | Tensor) -> None:
+        super().keep_best(float((self._kernel(self.theta)(self._x, self._x) @ self._coefficients).max()))
 
 
 class Forecasting(PosteriorMean):
