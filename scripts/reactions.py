@@ -187,7 +187,7 @@ def by_deepbore(table: Table, seed: int, method: str) -> list[float]:
     change = {"shuffled": np.random.default_rng(seed).permutation, "decorrelated": decorrelated}.get(method)
     space = table.space(OURS[method], change)
     settings = {"strategy": ModelStrategy(KernelPLS())} if method == "alone" else {}
-    study = Study(space, directions="maximize", seed=seed, n_initial=BATCH, **settings)
+    study = Study(space, direction="maximize", seed=seed, n_initial=BATCH, **settings)
     for reaction in farthest(space, seed) if method == "far" else []:
         study.enqueue(reaction)
     found = []

@@ -169,11 +169,8 @@ class StudyOptions:
         self._resolve_noisy()
         check_budget(self.budget)
         above(0, cost_limit=self.cost_limit)
-        if not isinstance(self.directions, (Mapping, list, tuple, str, type(None))):
-            raise SettingError(
-                "directions must be a list, one for each objective, or a dict by their names, but got "
-                f"{self.directions!r:.100}. For one objective call maximize(...), or give a study direction=."
-            )
+        if isinstance(self.directions, str):  # as of one objective
+            object.__setattr__(self, "directions", [self.directions])
         if self.direction is not None and self.directions is not None:
             raise SettingError("give either direction or directions, not both.")
         if self.preferences and self.budget is not None:
@@ -185,7 +182,7 @@ class StudyOptions:
         if isinstance(self.directions, Mapping):
             return list(self.directions.values())
         if self.directions is not None:
-            return [cast(Direction, self.directions)] if isinstance(self.directions, str) else self.directions
+            return self.directions
         return [self.direction or ("maximize" if self.preferences else "minimize")]
 
     @property

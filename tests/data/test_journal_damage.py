@@ -24,7 +24,7 @@ def written(path, trials=6):
     study.add({"x": [0.5, 0.2], "c": ["a", "b"], "k": [None, 3]}, [1.0, float("nan")])
     study.enqueue({"x": 0.3, "c": "a"})
     for trial in study.ask(trials):
-        study.tell(trial, float(trial.id), failed=trial.id % 3 == 0)
+        study.tell(trial, float("nan") if trial.id % 3 == 0 else float(trial.id))
     study.close()
     return study
 

@@ -3,6 +3,7 @@
 import io
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ from deepbore import ExecutorEvaluator, ProcessEvaluator, RandomSearch, SerialEv
 from deepbore.cli.inspect import summary
 from deepbore.data.outcome import Status
 from deepbore.data.trial import Trial
-from deepbore.errors import EvaluatorError, SettingError
+from deepbore.errors import EvaluatorError, ObjectiveError, SettingError
 from deepbore.evaluators import Timed
 from plane import LINE, SQUARE
 from processes import ROOT, is_gone
@@ -69,16 +70,25 @@ def test_retries_end(tmp_path):
     assert sorted(calls) == [0, 0, 0, 1, 1, 1]
 
 
-def test_what_is_no_number_is_a_failure_with_a_reason_and_not_tried_again(tmp_path):
+def test_what_is_not_finite_is_a_failure_with_a_reason_and_not_tried_again(tmp_path):
     study = Study(levels(6), seed=0, journal=tmp_path / "run.jsonl")
-    study.enqueue({"k": 0})  # an ordinary failure: if the first answer of all is no number, the run ends
-    with pytest.warns(RuntimeWarning, match="no licence"):
-        study.optimize(objectives.answers_oddly, 1, max_failures=None)
-    with ThreadPoolExecutor(2) as threads, pytest.warns(RuntimeWarning, match="failed"):
-        study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads), 5, max_failures=None)
+    says = {0: "SystemExit: no licence", 3: "its value is nan", 5: "its value is inf"}
+    for k in says:
+        study.enqueue({"k": k})
+    with ThreadPoolExecutor(2) as threads, pytest.warns(RuntimeWarning, match="no licence"):
+        study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads), 3, max_failures=None)
     reasons = {study.trials[e["trial"]].params["k"]: e["reason"] for e in events(tmp_path / "run.jsonl", "failed")}
-    says = ["SystemExit: no licence", "None", "'high'", "its value is nan", "(1+2j)", "its value is inf"]
-    assert all(text in reasons[k] for k, text in enumerate(says))
+    assert reasons.keys() == says.keys()
+    assert all(text in reasons[k] for k, text in says.items())
+
+
+@pytest.mark.parametrize(("k", "text"), [(1, "None"), (2, "'high'"), (4, "(1+2j)")])
+def test_what_is_no_number_ends_the_run_and_is_tried_again_by_the_next(k, text):
+    study = Study(levels(6), seed=0)
+    study.enqueue({"k": k})
+    with ThreadPoolExecutor(2) as threads, pytest.raises(ObjectiveError, match=re.escape(f"but returned {text}")):
+        study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads, workers=1), 1, max_failures=None)
+    assert [trial.params for trial in study.pending] == [{"k": k}]
 
 
 @pytest.mark.parametrize(("lost_retries", "says"), [(0, "the worker process died"), (1, r"died \(attempt 2\)")])

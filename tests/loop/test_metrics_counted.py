@@ -21,7 +21,7 @@ def told(values, study=None):
     study = Study(LINE, n_initial=2000, seed=0) if study is None else study
     for trial, value in zip(study.ask(len(values)), values, strict=True):
         if value is not None:
-            study.tell(trial, value, failed=value == "failed")
+            study.tell(trial, None if value == "failed" else value, failed=value == "failed")
     return study.observations
 
 

@@ -145,7 +145,8 @@ def test_in_one_process_a_suggester_is_a_study():
         assert [trial.params for trial in trials] == [trial.params for trial in same]
         assert suggester.share(same) == same
         for trial in trials:
-            study.tell(trial, trial.params["x"], failed=trial.params["y"] > 0)
+            has_failed = trial.params["y"] > 0
+            study.tell(trial, None if has_failed else trial.params["x"], failed=has_failed)
         suggester.tell({t.id: None if t.params["y"] > 0 else t.params["x"] for t in same})
     assert suggester.study.trials == study.trials
 

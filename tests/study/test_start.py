@@ -33,7 +33,7 @@ space = db.SearchSpace({{"x": db.Real(0, 1), "k": db.Integer(1, 9), "c": {choice
 study = db.Study(space, n_initial=4, seed=0, {settings})
 for n in range(6):
     (trial,) = study.ask()
-    study.tell(trial, trial.params["x"], failed=n == 2)
+    study.tell(trial, None if n == 2 else trial.params["x"], failed=n == 2)
 study.ask(3)
 assert study.classifier.ready and study.recommended is not None
 print(*{names!r} & set(sys.modules))

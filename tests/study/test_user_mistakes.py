@@ -166,7 +166,7 @@ def test_a_value_beside_a_failure_is_refused():
 DIRECTIONS = [
     (minimize, {"direction": "maximize"}, TypeError, r"its direction in its name.*maximize\("),
     (maximize, {"direction": "minimize"}, TypeError, r"its direction in its name.*minimize\("),
-    (minimize, {"directions": "maximize"}, SettingError, r"must be a list.*call maximize\("),
+    (minimize, {"directions": "maximize"}, SettingError, r"all its directions say 'maximize'\. Call maximize\("),
     (minimize, {"directions": ["maximize"]}, SettingError, r"all its directions say 'maximize'\. Call maximize\("),
     (maximize, {"directions": {"a": "minimize", "b": "minimize"}}, SettingError, r"say 'minimize'\. Call minimize\("),
 ]
