@@ -109,7 +109,6 @@ def test_turns_are_had_where_they_help(given, kinds):
         ({"space": SearchSpace({"n": Integer(0, 9)})}, []),
         ({"labels": ThresholdLabels()}, []),
         ({"candidates": EpsilonGreedy(GreedyBatch(RandomSearch()))}, []),
-        ({"candidates": GreedyBatch(LocalSearch(nearby=False))}, []),
         ({"classifier": LaplaceGGN(likelihood="bernoulli")}, []),
     ],
 )
