@@ -38,7 +38,7 @@ HALVES = ("functions", "development")
 LENGTH, SAMPLES, SEEDS = 60, 30, {"functions": 6, "development": 1}
 DEAREST = 30.0  # times the cheapest, on functions
 SHARES = (0.5, 1.0)  # of the limit
-LEAST = 1e-3  # of the median regret of the design: the least that counts
+LEAST = 1e-3  # of the median regret after the first improvements: the least that counts
 FUNCTIONS = ("branin", "hartmann6", "rosenbrock4", "levy4", "levy6", "camel")
 TASKS = {**dict.fromkeys(FUNCTIONS, "functions"), **dict.fromkeys(suite("ground", half="development"), "development")}
 
@@ -117,11 +117,11 @@ def log_ratios(kept: list[Row], half: str, share: float) -> dict[str, list[float
         best = min((at(row, 1.0) for row in rows.values()), default=math.nan)
         if task in FUNCTIONS:
             best = sign_of(made(task).direction) * float(made(task).optimum)
-        design = [row["course"][min(2, len(row["course"]) - 1)][1] - best for row in rows.values()]
+        early = [row["course"][min(2, len(row["course"]) - 1)][1] - best for row in rows.values()]
         for seed in {seed for _, seed in rows}:
             pair = [rows.get((method, seed)) for method in reversed(METHODS)]
             if None not in pair:
-                one, other = (max(at(row, share) - best, LEAST * float(np.median(design)), 1e-12) for row in pair)
+                one, other = (max(at(row, share) - best, LEAST * float(np.median(early)), 1e-12) for row in pair)
                 found.setdefault(task, []).append(math.log(one / other))
     return found
 

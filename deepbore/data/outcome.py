@@ -238,12 +238,7 @@ def as_noise(value: Any) -> float:
     Raises:
         ValueTypeError: for anything but a finite number >= 0.
     """
-    noise = as_number(value, "a noise")
-    if not (math.isfinite(noise) and noise >= 0):
-        raise ValueTypeError(
-            f"a noise is a standard deviation, finite and >= 0, but got {noise}. Leave it out if it is unknown."
-        )
-    return noise
+    return _not_negative(value, "a noise", "is a standard deviation,")
 
 
 def as_cost(value: Any) -> float:
@@ -252,10 +247,15 @@ def as_cost(value: Any) -> float:
     Raises:
         ValueTypeError: for anything but a finite number >= 0.
     """
-    cost = as_number(value, "a cost")
-    if not (math.isfinite(cost) and cost >= 0):
-        raise ValueTypeError(f"a cost must be finite and >= 0, but got {cost}. Leave it out if it is unknown.")
-    return cost
+    return _not_negative(value, "a cost", "must be")
+
+
+def _not_negative(value: Any, what: str, must: str) -> float:
+    """A finite number >= 0 as a float; the message of its error begins with what it is, and what it must be."""
+    number = as_number(value, what)
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueTypeError(f"{what} {must} finite and >= 0, but got {number}. Leave it out if it is unknown.")
+    return number
 
 
 def _numbers(values: SupportsFloat | Sequence[SupportsFloat], what: str) -> tuple[float, ...]:

@@ -131,8 +131,7 @@ def loaded(
     observations, header = history.observations, history.header
     described, by_preference = header.get("recipe", {}), observations.by_preference
     recipe = Recipe.again(observations.space, observations.k, described, parts, observations.budget, by_preference)
-    state = _state(observations, recipe, header["seed"])
-    state.cost_limit = header.get("cost_limit")
+    state = _state(observations, recipe, header["seed"], header.get("cost_limit"))
     observations.journal = history.journal
     return Loaded(state, history)
 
@@ -191,8 +190,7 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
         by_preference=options.preferences,
     )
     learned = [each for each in recipe.strategy.models if each.has_learned_in_a_run]  # before they are in this run
-    state = _state(observations, recipe, options.seed)
-    state.cost_limit = options.cost_limit
+    state = _state(observations, recipe, options.seed, options.cost_limit)
     if check is not None:
         check(state)
     if options.journal is not None:
@@ -209,7 +207,7 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
     return state
 
 
-def _state(observations: Observations, recipe: Recipe, seed: int) -> RunState:
+def _state(observations: Observations, recipe: Recipe, seed: int, cost_limit: float | None) -> RunState:
     """The state of a run, if its labels can grade its outcomes."""
     if recipe.labels.by_preference and not observations.by_preference:
         raise SettingError(
@@ -217,7 +215,7 @@ def _state(observations: Observations, recipe: Recipe, seed: int) -> RunState:
             "the study with preferences=True."
         )
     recipe.labels.forget()
-    return RunState(observations, recipe, seed)
+    return RunState(observations, recipe, seed, cost_limit=cost_limit)
 
 
 @contextmanager
