@@ -176,8 +176,7 @@ class _Process:
     @property
     def was_unguarded(self) -> bool:
         """Whether the process has ended because it came upon a run of its own while it imported the script."""
-        self._process.join(GRACE)
-        return self._process.exitcode == worker.UNGUARDED
+        return self._exitcode(GRACE) == worker.UNGUARDED
 
     @property
     def has_died(self) -> bool:

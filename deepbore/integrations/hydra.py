@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from deepbore.data.outcome import Outcome
+from deepbore.data.outcome import Outcome, WrongReturn
 from deepbore.data.trial import Trial
 from deepbore.errors import JournalError, MissingPackage, SettingError, SpaceError
 from deepbore.evaluators import Evaluator
@@ -15,7 +15,7 @@ from deepbore.space.parameters import Parameter
 from deepbore.study import Result, Study
 from deepbore.study.opening import holds_run
 from deepbore.validation import as_path, whole
-from deepbore.worker.objective import in_words, read
+from deepbore.worker.objective import NoValue, in_words, read
 
 try:
     from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -180,7 +180,10 @@ def outcome_of(job: JobReturn) -> Outcome:
         returned = job.return_value
     except Exception as error:
         return Outcome.failure(f"{type(error).__name__}: {error}")
-    return read("the function under @hydra.main", returned)
+    outcome = read("the function under @hydra.main", returned)
+    if isinstance(outcome, NoValue):  # the others of its batch have run, and are told
+        return WrongReturn.failure(outcome.reason)
+    return outcome
 
 
 # --- overrides -------------------------------------------------------------------------------------------------------
