@@ -230,7 +230,7 @@ class Gains:
         self.own = self.others = 0.0
         self.better = self.best = (
             math.inf
-        )  # mean of the better half of the latest generation, best of all trials by then
+        )  # mean of the latest generation's better half, and best of all
         self.n = 0  # trials by then
         self.credit = 0.0  # proposals that evolution has left to the others, above one it is due
         self.are_stuck = False
