@@ -327,9 +327,9 @@ class Worker:
 
     def run(self, n_trials: int | None, patience: float | None) -> int:
         """Evaluates until there are no more trials; the number of those evaluated."""
-        count, looks, idle_since, is_open = 0, 0, time.monotonic(), False
         if not self.connect(patience):
             return 0
+        count, looks, idle_since, is_open = 0, 0, time.monotonic(), False  # it is idle from its first look on
         while n_trials is None or count < n_trials:
             idle = time.monotonic() - idle_since
             if (found := self.pop() or self.propose()) is not None:
