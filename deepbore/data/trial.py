@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, ov
 from deepbore.component import plain_number
 from deepbore.errors import SettingError, TrialError
 from deepbore.names import no_attribute
-from deepbore.text import as_html
+from deepbore.text import as_html, is_writable
 from deepbore.validation import above, one_of, refusal, required
 
 
@@ -84,6 +84,10 @@ def checked_names(names: Sequence[str], directions: Sequence[Direction] | Direct
     k = 1 if isinstance(directions, str) or not isinstance(directions, Sequence) else len(directions)
     if names and (len(set(map(str, names))) != k or not all(isinstance(name, str) and name for name in names)):
         raise SettingError(f"each of {k} objectives has a name of its own, but got {list(names)!r:.200}.")
+    if broken := [name for name in names if not is_writable(name)]:
+        raise SettingError(
+            f"names of objectives must be whole characters, but {broken[0]!r} has half of one. Rename it."
+        )
     return tuple(names)
 
 
