@@ -1,5 +1,6 @@
 """`Trial`: one configuration and its outcome; `Trials`, `Status`, `Direction` and `Budget`. Light to import."""
 
+import json
 import math
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -200,6 +201,15 @@ class Reporter(Protocol):
         """Whether the trial should end now."""
 
 
+def finite(plain: Any) -> Any:
+    """Plain data with None in place of numbers that are not finite, which strict JSON does not have."""
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return None
+    if isinstance(plain, Mapping):
+        return {key: finite(value) for key, value in plain.items()}
+    return [finite(each) for each in plain] if isinstance(plain, list | tuple) else plain
+
+
 @dataclass(frozen=True, repr=False)
 class Trial:
     """One configuration and its outcome: a record. A running one reports its values, and asks whether to go on.
@@ -292,6 +302,27 @@ class Trial:
                 "on the trial that `ask` gave or the objective got, or by study.report(trial, value, step)."
             )
         return self.reporter
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trial as plain data, without what it has not: for JSON, choices that are objects have their names.
+
+        Example:
+            >>> Trial(3, {"lr": 0.1}, value=0.5, values=(0.5,), status=Status.COMPLETE).to_dict()
+            {'id': 3, 'params': {'lr': 0.1}, 'status': 'complete', 'values': [0.5]}
+        """
+        told = {"id": self.id, "params": dict(self.params), "status": str(self.status)}
+        if self.status is Status.COMPLETE and self.values is not None:
+            told["values"] = list(self.values)
+        kept = ("budget", "task", "reason", "noise", "began", "ended", "cost")
+        told |= {name: value for name in kept if (value := getattr(self, name)) is not None}
+        told |= {"constraints": list(self.constraints)} if self.constraints else {}
+        told |= {"attributes": dict(self.attributes)} if self.attributes else {}
+        told |= {"reports": [[step, value] for step, value in self.reports.items()]} if self.reports else {}
+        return told | ({"former": [each.to_dict() for each in self.former]} if self.former else {})
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON; null for what is not finite, the repr of what is no plain data."""
+        return json.dumps(finite(self.to_dict()), default=repr)
 
     def __repr__(self) -> str:
         """Its id, its configuration, and its value or status."""

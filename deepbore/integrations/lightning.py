@@ -114,9 +114,10 @@ class PruningCallback(Callback):
     def _complaint(self, trainer: Trainer) -> str:
         there = list(trainer.callback_metrics)
         near = difflib.get_close_matches(self.monitor, there, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
         return (
-            f"PruningCallback(monitor={self.monitor!r}): nothing is reported, and no trial is pruned, as the training has "
-            f"logged no such metric, but {', '.join(there) or 'none'}.{f' Did you mean {near[0]!r}?' if near else ''}"
+            f"PruningCallback(monitor={self.monitor!r}): nothing is reported, and no trial is pruned, as the training "
+            f"has logged no such metric, but {', '.join(there) or 'none'}.{hint}"
         )
 
     def _report(self, trainer: Trainer, value: float | None, step: float) -> None:

@@ -374,7 +374,7 @@ class RunControl:
             self._error = self._of_failures()
 
     def _say_if_silent(self, outcome: Outcome) -> None:
-        """Says once that a pruner has nothing to compare, after the first value of a trial that has reported nothing."""
+        """Says once that a pruner has nothing to compare: the first trial with a value has reported nothing."""
         if outcome.status is not Status.COMPLETE or self._has_success or self.engine.state.recipe.pruner is None:
             return
         if not outcome.reports and self.engine.ranks.is_first:

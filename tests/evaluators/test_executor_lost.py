@@ -410,7 +410,8 @@ def test_a_call_that_hangs_in_a_thread_leaves_its_curve(tmp_path):
         return 0.0
 
     study = Study(LINE, seed=0, pruner=MedianPruner())
-    with ThreadPoolExecutor(2) as threads, pytest.warns(EvaluationWarning, match="timed out"):
-        study.optimize(ExecutorEvaluator(hangs, threads, timeout=0.3), 1, max_failures=None)
+    with ThreadPoolExecutor(2) as threads:
+        with pytest.warns(EvaluationWarning, match="timed out"):
+            study.optimize(ExecutorEvaluator(hangs, threads, timeout=0.3), 1, max_failures=None)
         over.set()
     assert [dict(trial.reports) for trial in study.trials] == [{1: 0.5}]

@@ -75,8 +75,8 @@ class _Choice(Parameter):
         object.__setattr__(self, "_given", choices)
         if broken := [name for name in names if isinstance(name, str) and not is_writable(name)]:
             raise SpaceError(
-                f"choices must be whole characters, but {broken[0]!r:.100} has half of one, as file names do that are not "
-                f'UTF-8. Name it: {type(self).__name__}({{"one": {broken[0]!r:.100}, ...}}).'
+                f"choices must be whole characters, but {broken[0]!r:.100} has half of one, as file names do that are "
+                f'not UTF-8. Name it: {type(self).__name__}({{"one": {broken[0]!r:.100}, ...}}).'
             )
         if len(names) < 2:
             raise SpaceError(f"a parameter needs at least two choices, but got {list(names)}.")
@@ -261,9 +261,10 @@ class Categorical(_Choice):
     """One of several choices without an order, such as `["relu", "tanh"]`.
 
     A network sees it one-hot; for a kernel any two choices have a distance of 1. Of more than 4096 choices both see 256
-    random bits of each, half of which differ between any two, so that the cost does not grow with them. With `features` all models see beside
-    it what the choices are like: descriptors of ligands, embeddings, fingerprints. A kernel learns from the outcomes
-    how much they matter, and candidates move to similar choices first. See `LevelFeatures` for what is made of them.
+    random bits of each, half of which differ between any two, so that the cost does not grow with them. With `features`
+    all models see beside it what the choices are like: descriptors of ligands, embeddings, fingerprints. A kernel
+    learns from the outcomes how much they matter, and candidates move to similar choices first. See `LevelFeatures` for
+    what is made of them.
 
     Choices may be any objects: estimators, lists, members of an enum, paths, classes, functions. The objective gets the
     object; conditions, journals, tables and pictures have its name, and where a choice is given either will do. Give
