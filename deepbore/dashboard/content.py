@@ -1,0 +1,184 @@
+"""What stands on the page of a run, as plain data: the sections of `deepbore report`, each with a mark of its content.
+
+A page gets the sections whose mark it does not have. Of a long run some trials are drawn: the best, the newest, those
+that were the best once, and others evenly.
+"""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from deepbore.dashboard.runs import Entry
+from deepbore.data.ledger import Ledger
+from deepbore.data.outcome import Status
+from deepbore.data.trial import Trial
+from deepbore.plots.on_plotly import Drawing, drawing
+from deepbore.plots.page.curves import curves_section, history_section, timeline_section, trade_off_sections
+from deepbore.plots.page.page import about, plain, summary
+from deepbore.plots.page.sections import (
+    AXES,
+    Section,
+    best_section,
+    failures_section,
+    parallel_section,
+    trials_section,
+    trials_table,
+)
+from deepbore.plots.parallel_chart import DeclaredScale
+from deepbore.plots.sources import names_of_values, thinned
+from deepbore.plots.timeline_chart import spans_of
+from deepbore.plots.values_chart import values_charts
+from deepbore.text import visible
+
+SHOWN = 900  # trials of a long run that are drawn and listed
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a page: its name, a mark of its content, and the content as JSON."""
+
+    name: str
+    mark: str
+    text: str
+
+    @classmethod
+    def of(cls, name: str, data: Any) -> "Part":
+        """Plain data as a part."""
+        text = written(data)
+        return cls(name, hashlib.blake2b(text.encode(), digest_size=6).hexdigest(), text)
+
+
+class Content:
+    """The page of one run, made anew when the run has changed; several readers share it.
+
+    Args:
+        entry: the run.
+    """
+
+    def __init__(self, entry: Entry):
+        self.entry = entry
+        self._made: tuple[int, list[Part]] | None = None
+        self._lock = threading.Lock()
+
+    def news(self, known: Sequence[str]) -> str:
+        """The page as JSON, without the parts that a reader has already, by their marks."""
+        with self._lock:
+            version = self.entry.version
+            if self._made is None or self._made[0] != version:
+                self._made = version, list(parts_of(self.entry))
+            parts = self._made[1]
+        kept = set(known)
+        order = json.dumps([[part.name, part.mark] for part in parts])
+        new = ",".join(f"{json.dumps(part.name)}:{part.text}" for part in parts if part.mark not in kept)
+        return f'{{"version":{version},"order":{order},"parts":{{{new}}}}}'
+
+
+def parts_of(entry: Entry) -> Iterator[Part]:
+    """The page of a run: sections, the table with what comes up under the pointer, and what is not drawn."""
+    whole = entry.ledger
+    if whole is None or not whole.header:
+        return
+    shown = part_of(whole)
+    names, trials = names_of_values(whole), shown.trials
+    for section in sections_of(shown, entry):
+        yield Part.of("-".join(section.title.lower().split()), as_data(section))
+    facts = [[str(name), visible(str(value))] for name, value in summary(shown).items()]
+    yield Part.of("*facts", facts)
+    yield Part.of("*about", {str(trial.id): about(trial, names) for trial in trials})
+    yield Part.of("*table", trials_table(shown))
+    yield Part.of("*scales", scales_of(whole, trials))
+
+
+def sections_of(record: Ledger, entry: Entry) -> Iterator[Section]:
+    """The sections, those that a reader looks at most often first."""
+    first = [history_section(record)] if record.k == 1 else trade_off_sections(record)
+    yield from first
+    others = (
+        best_section(record),
+        curves_section(record),
+        parallel_section(record),
+        _values_section(record),
+        failures_section(record),
+        timeline_section(record, spans_of(record)),
+        trials_section(record),
+        _configuration(entry.configuration),
+    )
+    yield from (section for section in others if section is not None)
+
+
+def _values_section(record: Ledger) -> Section | None:
+    charts = [drawing(chart) for chart in values_charts(record)]
+    says = f"{names_of_values(record)[0]} of each trial over each parameter: what the trials say, without a model."
+    return Section("Values by parameter", says, charts, grid="grid") if charts else None
+
+
+def _configuration(text: str) -> Section | None:
+    if not text:
+        return None
+    shown = escape(visible(text, keep="\n\t"))
+    return Section("Configuration", html=f"<details><summary>all settings</summary><pre>{shown}</pre></details>")
+
+
+def part_of(record: Ledger) -> Ledger:
+    """The record itself, or, of a long run, with some trials only, and without the threshold, which needs all."""
+    if len(record) <= SHOWN:
+        return record
+    header = {name: each for name, each in record.header.items() if name != "recipe"}
+    return record.with_records_of(some_rows(record).tolist()).described(header)
+
+
+def some_rows(record: Ledger) -> np.ndarray:
+    """Rows to draw of a long run: the best, the newest, others evenly, and each that was the best once (ascending)."""
+    values = record.values[:, 0]
+    counted = np.where(may_count(record), values, np.inf)
+    lowest = np.minimum.accumulate(counted)
+    was_best = np.flatnonzero(np.diff(lowest, prepend=np.inf) < 0)
+    pending = record.statistics.pending[-SHOWN // 10 :]
+    rows: np.ndarray = np.unique(np.concatenate([thinned(values, SHOWN), was_best[-SHOWN:], pending]))
+    return rows
+
+
+def may_count(record: Ledger) -> np.ndarray:
+    """Which rows are feasible ones of this run with a value (n booleans)."""
+    feasible = ~(record.constraints > 0).any(-1)
+    found: np.ndarray = (record.status == Status.COMPLETE) & (record.tasks == 0) & feasible
+    return found
+
+
+def scales_of(record: Ledger, trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """The axes of the parallel coordinates, by which the page finds the trials within a brush."""
+    names = list(record.space)[:AXES]
+    found = []
+    for name in names:
+        seen = [trial.params[name] for trial in trials if name in trial.params]
+        found.append({"name": name, **asdict(DeclaredScale.of(record.space[name], seen))})
+    return found
+
+
+# --- as data ---------------------------------------------------------------------------------------------------------
+
+
+def as_data(section: Section) -> dict[str, Any]:
+    """A section as plain data; what stands in `html` is escaped already."""
+    charts = [chart_data(chart) for chart in section.charts]
+    return {"title": section.title, "says": section.says, "charts": charts, "html": section.html, "grid": section.grid}
+
+
+def chart_data(chart: Drawing) -> dict[str, Any]:
+    """A drawing as the page's script takes it."""
+    layout = {"height": chart.height, **chart.layout}
+    return {"data": chart.data, "layout": layout, "turns": chart.turns, "log": chart.log, "height": chart.height}
+
+
+def written(data: Any) -> str:
+    """Data as JSON; what is no finite number becomes null."""
+    try:
+        return json.dumps(data, allow_nan=False, default=float, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(plain(data), allow_nan=False, separators=(",", ":"))
