@@ -3,14 +3,13 @@
 They need no torch, import no module of the user's, and are refused while another process writes the run.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepbore.cli.inspect import Parser, summary
 from deepbore.cli.run_directory import Run
-from deepbore.data.journal import Journal
 from deepbore.data.outcome import Outcome, corrected_outcome
 
 if TYPE_CHECKING:
@@ -88,20 +87,6 @@ def _write(path: Path, event: "Callable[[Ledger], Event]") -> "Ledger":
         JournalError: for a missing or damaged journal, or one that another process writes.
         TrialError, ValueTypeError: for an event that does not fit.
     """
-    from deepbore.data.replay import ledger_of  # NumPy
+    from deepbore.data.amending import amend  # NumPy
 
-    with _closing(Journal(Run(path).journal)) as journal:
-        ledger = ledger_of(journal.path, journal.read())
-        new = event(ledger)
-        effect = new.stage(ledger)
-        journal.write(new.line())
-        effect()
-    return ledger
-
-
-@contextmanager
-def _closing(journal: Journal) -> Iterator[Journal]:
-    try:
-        yield journal
-    finally:
-        journal.close()
+    return amend(Run(path).journal, event)

@@ -1,6 +1,7 @@
 """`compared`: several runs side by side: the best value of each after each trial, on one chart."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 import numpy as np
 
@@ -17,6 +18,13 @@ from deepbore.plots.style import ValueAxis, shortened
 
 def compared(entries: Sequence[Entry]) -> str:
     """The chart of some runs as JSON, and why some are not on it."""
+    with ExitStack() as held:
+        for entry in sorted(entries, key=lambda each: each.key):
+            held.enter_context(entry.lock)
+        return _compared(entries)
+
+
+def _compared(entries: Sequence[Entry]) -> str:
     known = [(entry.name, entry.ledger) for entry in entries if entry.ledger is not None]
     several = [name for name, ledger in known if ledger.k > 1]
     single = [(name, ledger) for name, ledger in known if ledger.k == 1]

@@ -6,8 +6,7 @@ that were the best once, and others evenly.
 
 import hashlib
 import json
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from deepbore.dashboard.runs import Entry
+from deepbore.data.inbox import Command, Inbox
 from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
 from deepbore.data.trial import Trial
@@ -36,6 +36,7 @@ from deepbore.plots.timeline_chart import spans_of
 from deepbore.plots.values_chart import values_charts
 from deepbore.text import visible
 
+MOST_WAITING, LONG = 20, 300  # commands that are listed; characters of one
 SHOWN = 900  # trials of a long run that are drawn and listed
 
 
@@ -64,11 +65,10 @@ class Content:
     def __init__(self, entry: Entry):
         self.entry = entry
         self._made: tuple[int, list[Part]] | None = None
-        self._lock = threading.Lock()
 
     def news(self, known: Sequence[str]) -> str:
         """The page as JSON, without the parts that a reader has already, by their marks."""
-        with self._lock:
+        with self.entry.lock:
             version = self.entry.version
             if self._made is None or self._made[0] != version:
                 self._made = version, list(parts_of(self.entry))
@@ -93,6 +93,70 @@ def parts_of(entry: Entry) -> Iterator[Part]:
     yield Part.of("*about", {str(trial.id): about(trial, names) for trial in trials})
     yield Part.of("*table", trials_table(shown))
     yield Part.of("*scales", scales_of(whole, trials))
+    yield Part.of("*run", run_of(whole, entry))
+    yield Part.of("*logged", logged_of(trials))
+
+
+def run_of(record: Ledger, entry: Entry) -> dict[str, Any]:
+    """What a reader may change of a run, and what waits to be changed."""
+    inbox = None if entry.journal is None else Inbox(entry.journal, None)
+    waiting = [] if inbox is None else inbox.waiting()[:MOST_WAITING]
+    return {
+        "note": visible(record.remarks.get(None, ""), keep="\n\t"),
+        "tags": [visible(each) for each in record.tags.get(None, ())],
+        "fixed": [[visible(str(name)), visible(str(value))] for name, value in record.fixed.items()],
+        "queue": [{visible(str(name)): value for name, value in part.items()} for part in record.queue[:MOST_WAITING]],
+        "params": [_field(name, declared) for name, declared in record.space.items()],
+        "waiting": [{"id": each.id, "says": _in_words(each), "at": each.at} for each in waiting],
+        "answers": [] if inbox is None else [_answered(each) for each in inbox.answers()],
+        "can_change": inbox is not None,
+    }
+
+
+def _field(name: str, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """What a form needs of a parameter."""
+    choices = declared.get("choices")
+    names = list(choices) if isinstance(choices, list | dict) else []
+    return {"name": name, "low": declared.get("low"), "high": declared.get("high"), "choices": names}
+
+
+def _in_words(command: Command) -> str:
+    said = {name: each for name, each in command.said.items() if name not in ("run", "verb")}
+    return visible(f"{command.verb} {json.dumps(said) if said else ''}".strip()[:LONG])
+
+
+def _answered(answer: Mapping[str, Any]) -> dict[str, Any]:
+    refused = answer.get("refused")
+    says = visible(str(answer.get("verb"))[:LONG])
+    at = answer.get("at")
+    return {
+        "says": says,
+        "refused": visible(str(refused)[:LONG]) if refused else "",
+        "at": at if isinstance(at, float | int) else 0,
+    }
+
+
+def logged_of(trials: Sequence[Trial]) -> dict[str, Any]:
+    """Notes, tags, metrics and artifacts of trials, by number; of those that have any."""
+    return {
+        str(trial.id): _logged(trial)
+        for trial in trials
+        if trial.note or trial.tags or trial.metrics or trial.artifacts
+    }
+
+
+def _logged(trial: Trial) -> dict[str, Any]:
+    return {
+        "note": visible(trial.note, keep="\n\t"),
+        "tags": [visible(each) for each in trial.tags],
+        "metrics": [
+            [visible(name), list(curve.values())[-1], len(curve)] for name, curve in trial.metrics.items() if curve
+        ],
+        "artifacts": [
+            {"name": visible(each.name), "size": each.size, "digest": each.digest, "path": visible(each.path)}
+            for each in trial.artifacts
+        ],
+    }
 
 
 def sections_of(record: Ledger, entry: Entry) -> Iterator[Section]:

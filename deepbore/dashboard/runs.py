@@ -1,6 +1,7 @@
 """`Shelf`: the runs below the folders that were given, each with a name, a key for addresses, and its state."""
 
 import hashlib
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 
 from deepbore.cli.run_directory import N_TRIALS, Run, runs_in
 from deepbore.dashboard.following import Follower
+from deepbore.data.inbox import Inbox
 from deepbore.data.ledger import Ledger
 from deepbore.data.ranking import is_feasible
 from deepbore.data.running import last_report, running_reports
@@ -31,10 +33,12 @@ class Entry(Protocol):
     Attributes:
         key: stands for it in addresses.
         name: for people.
+        lock: held while it is read, or shown.
     """
 
     key: str
     name: str
+    lock: threading.RLock
 
     @property
     def journal(self) -> Path | None:
@@ -86,13 +90,14 @@ class JournalEntry:
     """
 
     def __init__(self, run: Run, root: Path):
-        self.run, self.root = run, root
+        self.run, self.root, self.lock = run, root, threading.RLock()
         self.journal: Path = run.journal.absolute()
         self.key, self.name = key_of(str(self.journal)), _name(run, root)
         self._follower = Follower(self.journal)
         self._locked: bool | None = None
         self._running: dict[int, float] = {}
         self._extra = 0
+        self._inbox_changed = (0.0, 0.0)
 
     @property
     def ledger(self) -> Ledger | None:
@@ -119,6 +124,10 @@ class JournalEntry:
 
     def look(self) -> bool:
         """Reads what is new, unless the journal has come to lie outside of its folder."""
+        with self.lock:
+            return self._look()
+
+    def _look(self) -> bool:
         if not self.journal.resolve().is_relative_to(self.root):
             self._follower.error = "the journal lies outside of the folder that was given, and is not read."
             return False
@@ -127,6 +136,9 @@ class JournalEntry:
         self._extra += locked != self._locked
         self._locked = locked
         self._note_reports()
+        changed = Inbox(self.journal, None).changed
+        self._extra += changed != self._inbox_changed
+        self._inbox_changed = changed
         return more
 
     def _note_reports(self) -> None:
@@ -253,6 +265,10 @@ def row_of(entry: Entry) -> dict[str, Any]:
     statistics = ledger.statistics
     counts = {"running": len(statistics.pending), "failed": statistics.n_failed, "pruned": statistics.n_pruned}
     row |= {"trials": len(ledger), "counts": {name: n for name, n in counts.items() if n}}
+    row |= {
+        "note": visible(ledger.remarks.get(None, "")[:300]),
+        "tags": [visible(each) for each in ledger.tags.get(None, ())],
+    }
     row |= {"direction": ledger.direction if ledger.k == 1 else "", "comparable": ledger.k == 1}
     return row | _best(ledger)
 

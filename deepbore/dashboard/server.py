@@ -6,22 +6,31 @@
 | `/assets/NAME` | scripts and styles |
 | `/events` | server-sent events: lines of the list that have changed |
 | `/api/run/KEY?known=MARKS` | the parts of a run's page that a reader does not have |
+| `/api/run/KEY/command` | what became of a command |
+| `/api/run/KEY/artifact/SHA256` | what a trial has made, as far as the run keeps it |
 | `/api/compare?runs=KEYS` | several runs on one chart |
 """
 
 import asyncio
 import contextlib
 import hashlib
+import json
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
+from urllib.parse import quote
 
+from deepbore.dashboard.artifacts import ALONE, artifact_of, kind_of
+from deepbore.dashboard.commands import command
 from deepbore.dashboard.comparing import compared
+from deepbore.dashboard.content import written
 from deepbore.dashboard.live import Live
 from deepbore.dashboard.runs import Shelf
 from deepbore.dashboard.security import Access, App, Guard, session_cookie
-from deepbore.errors import MissingPackage, SettingError
+from deepbore.errors import DeepBoreError, MissingPackage, SettingError
+from deepbore.text import visible
 
 try:
     import uvicorn
@@ -42,6 +51,7 @@ ASSETS = {  # name -> package, file, and type
 }
 MOST_RUNS = 20  # on one chart
 MOST_MARKS = 100
+LONGEST_BODY = 2**17  # bytes of a command
 
 
 @cache
@@ -62,6 +72,8 @@ def application(live: Live, access: Access) -> App:
         Route("/assets/{name:str}", pages.asset),
         Route("/events", pages.events),
         Route("/api/run/{key:str}", pages.run),
+        Route("/api/run/{key:str}/command", pages.command, methods=["POST"]),
+        Route("/api/run/{key:str}/artifact/{digest:str}", pages.artifact),
         Route("/api/compare", pages.compare),
         Route("/api/session", pages.session, methods=["POST"]),
     ]
@@ -126,6 +138,39 @@ class Pages:
         keys = request.query_params.get("runs", "").split(",")[:MOST_RUNS]
         entries = [entry for key in dict.fromkeys(keys) if (entry := self.live.entry(key)) is not None]
         return json_response(await asyncio.to_thread(compared, entries))
+
+    async def command(self, request: Request) -> Response:
+        """Passes a command on."""
+        entry = self.live.entry(request.path_params["key"])
+        if entry is None:
+            return PlainTextResponse("There is no such run.", 404)
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LONGEST_BODY:
+                return PlainTextResponse(f"A command has at most {LONGEST_BODY:,} bytes.", 413)
+        try:
+            answer = await asyncio.to_thread(command, entry, json.loads(body))
+        except (ValueError, RecursionError) as error:  # ours are ValueErrors, too
+            return PlainTextResponse(visible(str(error), keep="\n"), 400)
+        except DeepBoreError as error:
+            return PlainTextResponse(visible(str(error), keep="\n"), 409)
+        self.live.look_soon()
+        return json_response(written(asdict(answer)))
+
+    async def artifact(self, request: Request) -> Response:
+        """What a trial has made: a picture is shown, anything else is saved."""
+        entry, digest = self.live.entry(request.path_params["key"]), request.path_params["digest"]
+        found = None if entry is None else await asyncio.to_thread(artifact_of, entry, digest)
+        if found is None:
+            return PlainTextResponse("There is no such artifact.", 404)
+        content, name = found
+        kind = kind_of(content)
+        if kind is not None:
+            return Response(content, media_type=kind, headers={"content-security-policy": ALONE})
+        quoted = quote(visible(name), safe="")
+        headers = {"content-disposition": f"attachment; filename*=UTF-8''{quoted}", "content-security-policy": ALONE}
+        return Response(content, media_type="application/octet-stream", headers=headers)
 
     async def session(self, _request: Request) -> Response:
         """Has the browser send the token while it reads; only whoever has it comes here."""

@@ -5,6 +5,7 @@ It is read alone: a shared study is changed by its leader, or by Optuna's own to
 
 import hashlib
 import math
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -54,7 +55,7 @@ class StudyEntry:
     share_read, configuration = 1.0, ""
 
     def __init__(self, storage: BaseStorage, url: str, study_id: int, name: str):
-        self._storage, self._id = storage, study_id
+        self._storage, self._id, self.lock = storage, study_id, threading.RLock()
         self.key, self.name = key_of(f"{url}\n{study_id}"), visible(name)
         self.ledger: Ledger | None = None
         self.version, self.error, self.changed = 0, "", 0.0
@@ -78,9 +79,11 @@ class StudyEntry:
             seen = _mark(trials)
             if seen != self._seen or self.ledger is None:
                 directions = [each.name.lower() for each in self._storage.get_study_directions(self._id)]
-                self.ledger, self._seen = ledger_of(trials, directions), seen
-                self.changed = _latest(trials)
-                self.version += 1
+                ledger = ledger_of(trials, directions)  # a new one: whoever reads the former one is not disturbed
+                with self.lock:
+                    self.ledger, self._seen = ledger, seen
+                    self.changed = _latest(trials)
+                    self.version += 1
             self.error = ""
         except Exception as error:  # of any database; its text may have the address, and so a password
             said = (

@@ -24,9 +24,7 @@ def test_each_trial_stands_at_its_value_of_each_parameter(direction):
     assert [chart.x.title for chart in charts] == list(SPACE)
     for chart, name in zip(charts, SPACE, strict=True):
         found = {
-            int(row): (x, y)
-            for layer in chart.layers
-            for row, x, y in zip(layer.trials, layer.x, layer.y, strict=True)
+            int(row): (x, y) for layer in chart.layers for row, x, y in zip(layer.trials, layer.x, layer.y, strict=True)
         }
         assert set(found) == set(range(12))
         for trial in study.trials:

@@ -1,0 +1,33 @@
+"""`amend`: writes one event to the journal of a run that no process leads. No torch."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from deepbore.data.events import Event
+from deepbore.data.journal import Journal
+from deepbore.data.ledger import Ledger
+from deepbore.data.replay import ledger_of
+
+
+def amend(path: Path, event: Callable[[Ledger], Event]) -> Ledger:
+    """Writes an event to a journal; the ledger after it.
+
+    Args:
+        path: of the journal.
+        event: function of the ledger that returns the event.
+
+    Raises:
+        JournalInUse: while another process writes it.
+        JournalError: for a missing or damaged journal.
+        TrialError, ValueTypeError: for an event that does not fit.
+    """
+    journal = Journal(path)
+    try:
+        ledger = ledger_of(journal.path, journal.read())
+        new = event(ledger)
+        effect = new.stage(ledger)
+        journal.write(new.line())
+        effect()
+    finally:
+        journal.close()
+    return ledger
