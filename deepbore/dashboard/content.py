@@ -55,6 +55,23 @@ class Part:
         return cls(name, hashlib.blake2b(text.encode(), digest_size=6).hexdigest(), text)
 
 
+class Said:
+    """What comes up under the pointer, by trial: made anew only for trials that have changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Trial, str]] = {}
+
+    def of(self, trials: Sequence[Trial], names: Sequence[str]) -> dict[str, str]:
+        """The texts of some trials, by number."""
+        known, self._known = self._known, {}
+        for trial in trials:
+            before = known.get(trial.id)
+            is_known = before is not None and before[0] == trial and before[0].ended == trial.ended
+            text = before[1] if before is not None and is_known else about(trial, names)
+            self._known[trial.id] = trial, text
+        return {str(row): text for row, (_, text) in self._known.items()}
+
+
 class Content:
     """The page of one run, made anew when the run has changed; several readers share it.
 
@@ -65,13 +82,14 @@ class Content:
     def __init__(self, entry: Entry):
         self.entry = entry
         self._made: tuple[int, list[Part]] | None = None
+        self._said = Said()
 
     def news(self, known: Sequence[str]) -> str:
         """The page as JSON, without the parts that a reader has already, by their marks."""
         with self.entry.lock:
             version = self.entry.version
             if self._made is None or self._made[0] != version:
-                self._made = version, list(parts_of(self.entry))
+                self._made = version, list(parts_of(self.entry, self._said))
             parts = self._made[1]
         kept = set(known)
         order = json.dumps([[part.name, part.mark] for part in parts])
@@ -79,7 +97,7 @@ class Content:
         return f'{{"version":{version},"order":{order},"parts":{{{new}}}}}'
 
 
-def parts_of(entry: Entry) -> Iterator[Part]:
+def parts_of(entry: Entry, said: Said) -> Iterator[Part]:
     """The page of a run: sections, the table with what comes up under the pointer, and what is not drawn."""
     whole = entry.ledger
     if whole is None or not whole.header:
@@ -90,7 +108,7 @@ def parts_of(entry: Entry) -> Iterator[Part]:
         yield Part.of("-".join(section.title.lower().split()), as_data(section))
     facts = [[str(name), visible(str(value))] for name, value in summary(shown).items()]
     yield Part.of("*facts", facts)
-    yield Part.of("*about", {str(trial.id): about(trial, names) for trial in trials})
+    yield Part.of("*about", said.of(trials, names))
     yield Part.of("*table", trials_table(shown))
     yield Part.of("*scales", scales_of(whole, trials))
     yield Part.of("*run", run_of(whole, entry))

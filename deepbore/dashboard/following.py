@@ -13,8 +13,8 @@ from deepbore.data.replay import Reading, declaring, replaying
 from deepbore.data.times import LATEST, times_path
 from deepbore.errors import JournalError
 
-CHUNK = 2**20  # bytes that are read at once
-DELAY = 0.25  # seconds of reading after which others have their turn
+CHUNK = 2**17  # bytes that are read at once
+DELAY = 0.05  # seconds of reading after which others have their turn
 
 
 class Tail:

@@ -16,6 +16,7 @@ import contextlib
 import hashlib
 import json
 import socket
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from functools import cache
@@ -49,6 +50,7 @@ ASSETS = {  # name -> package, file, and type
     "dashboard.css": ("deepbore.dashboard", "dashboard.css", "text/css"),
     "page": ("deepbore.dashboard", "page.html", "text/html"),
 }
+PLOTLY = b'<script src="/assets/plotly.js" defer></script>'  # last, so that the others need not wait for it
 MOST_RUNS = 20  # on one chart
 MOST_MARKS = 100
 LONGEST_BODY = 2**17  # bytes of a command
@@ -104,9 +106,10 @@ class Pages:
     def __init__(self, live: Live, access: Access):
         self.live, self.access = live, access
 
-    async def shell(self, _request: Request) -> Response:
-        """The page, without content."""
+    async def shell(self, request: Request) -> Response:
+        """The page, without content; the list needs no charts."""
         content, kind, _ = asset("page")
+        content = content.replace(b"{plotly}", b"" if request.url.path == "/" else PLOTLY)
         mode = b"read-only" if self.access.read_only else b"open" if self.access.is_open else b"local"
         return Response(content.replace(b"{mode}", mode), media_type=kind)
 
@@ -217,11 +220,12 @@ def serve(shelf: Shelf, access: Access, at: socket.socket) -> None:
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=2**16,
     )
+    sys.setswitchinterval(0.001)  # seconds: while a long journal is read, pages are answered
     with at:
         _Server(config, live).run(sockets=[at])
 
 
-class _Server(uvicorn.Server):  # type: ignore[misc]  # it has no types here
+class _Server(uvicorn.Server):
     """A server that ends the messages to open pages before it waits for their connections."""
 
     def __init__(self, config: uvicorn.Config, live: Live):

@@ -501,8 +501,13 @@ class Ledger:
             notes.costs.get(row),
         )
         if row in notes.metrics or row in notes.artifacts or row in self.remarks or row in self.tags:
-            logged = {"metrics": deepcopy(notes.metrics.get(row, {})), "artifacts": notes.artifacts.get(row, ())}
-            trial = replace(trial, **logged, note=self.remarks.get(row, ""), tags=self.tags.get(row, ()))
+            trial = replace(
+                trial,
+                metrics=deepcopy(notes.metrics.get(row, {})),
+                artifacts=notes.artifacts.get(row, ()),
+                note=self.remarks.get(row, ""),
+                tags=self.tags.get(row, ()),
+            )
         return with_former(trial, notes.former[row]) if row in notes.former else trial
 
     def _plain_budget(self, budget: float) -> float | None:

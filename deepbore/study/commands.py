@@ -3,19 +3,44 @@
 import logging
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from deepbore.data.inbox import Command, Inbox, numbered
+from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
-
-if TYPE_CHECKING:
-    from deepbore.study.study import Study
 
 log = logging.getLogger(__name__)
 OF_ONE_RANK = ("stop", "note")  # what a run on several ranks takes up: the first one keeps the journal
 
 
-def take_up(study: "Study", ranks: int = 1, began: float = math.inf) -> None:
+class Changeable(Protocol):
+    """What commands change: a `deepbore.Study`."""
+
+    @property
+    def observations(self) -> Observations:
+        """All trials."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether `optimize` is at work."""
+
+    def withdraw(self, trial: Any, reason: str | None = None) -> None:
+        """Takes trials back."""
+
+    def enqueue(self, params: Any) -> None:
+        """Queues a configuration."""
+
+    def fix(self, params: Any) -> None:
+        """Fixes parameters."""
+
+    def note(self, text: Any = None, trial: Any = None, tags: Any = None) -> None:
+        """Replaces a note, and tags."""
+
+    def stop(self) -> None:
+        """Ends the run."""
+
+
+def take_up(study: Changeable, ranks: int = 1, began: float = math.inf) -> None:
     """Does the commands that wait for a study; those that are refused are answered so, and logged.
 
     Args:
@@ -40,15 +65,15 @@ def take_up(study: "Study", ranks: int = 1, began: float = math.inf) -> None:
     Inbox(journal.path, journal.run_id).take(do)
 
 
-def _withdraw(study: "Study", command: Command) -> None:
+def _withdraw(study: Changeable, command: Command) -> None:
     study.withdraw(list(numbered(command.said)), command.said.get("reason") or None)
 
 
-def _note(study: "Study", command: Command) -> None:
+def _note(study: Changeable, command: Command) -> None:
     study.note(command.said.get("note"), command.said.get("trial"), command.said.get("tags"))
 
 
-VERBS: dict[str, Callable[["Study", Command], None]] = {
+VERBS: dict[str, Callable[[Changeable, Command], None]] = {
     "withdraw": _withdraw,
     "enqueue": lambda study, command: study.enqueue(dict(command.said["params"])),
     "fix": lambda study, command: study.fix(dict(command.said["params"])),

@@ -8,9 +8,10 @@ import time
 
 import pytest
 
-from deepbore import Study
+from deepbore import Categorical, Outcome, Real, Study
 from deepbore.data.replay import read_record
-from watched import value_of
+from deepbore.data.trial import Status
+from watched import TOKEN, value_of
 
 pytestmark = pytest.mark.slow
 
@@ -199,6 +200,85 @@ def test_a_brush_is_drawn_by_the_pointer(browser, served, folder):
     tab.mouse.up()
     assert tab.locator("#trials tbody tr").count() == 6
     assert said == []
+
+
+def test_a_run_is_changed_from_its_page_by_the_token_in_the_address(browser, served, folder):
+    address = served(folder)
+    tab, said = opened(browser, f"{address}/#token={TOKEN}", 1280, 1200)
+    tab.get_by_role("link", name="ended").click()
+    tab.locator("#commands summary").click()
+    assert TOKEN not in tab.url
+    tab.get_by_label("note", exact=True).fill("<img src=x onerror=alert(1)>")
+    tab.get_by_label("tags, separated by commas").fill("good, <script>alert(1)</script>")
+    tab.get_by_role("button", name="keep").click()
+    tab.locator(".answer", has_text="Done.").wait_for()
+    tab.locator(".remarks .remark").wait_for(timeout=20_000)
+    assert tab.locator(".remarks .remark").inner_text() == "<img src=x onerror=alert(1)>"
+    assert tab.locator(".remarks .tag").all_inner_texts() == ["good", "<script>alert(1)</script>"]
+    tab.locator("#commands").get_by_label("x", exact=True).first.fill("7")
+    tab.get_by_role("button", name="enqueue").click()
+    tab.locator(".answer.refused", has_text="must be in").wait_for()
+    tab.locator("#trials tbody tr").first.click()
+    tab.get_by_label("why").fill("by hand")
+    tab.get_by_role("button", name="withdraw").click()
+    tab.locator("dialog .answer", has_text="Done.").wait_for()
+    tab.keyboard.press("Escape")
+    tab.locator("#trials tr.withdrawn").wait_for(timeout=20_000)
+    record = read_record(folder / "ended.jsonl")
+    assert record.remarks == {None: "<img src=x onerror=alert(1)>"}
+    assert [trial.reason for trial in record.trials if trial.status is Status.WITHDRAWN] == ["by hand"]
+    assert [each for each in said if "400" not in each and "409" not in each] == []
+
+
+def test_without_the_token_a_change_is_refused_in_words(browser, served, folder):
+    tab, _ = opened(browser, served(folder))
+    tab.get_by_role("link", name="ended").click()
+    tab.locator("#commands summary").click()
+    tab.get_by_role("button", name="keep").click()
+    tab.locator(".answer.refused", has_text="The token is missing or wrong").wait_for()
+    tab.get_by_label("token").fill(TOKEN)
+    tab.get_by_role("button", name="keep").click()
+    tab.locator(".answer", has_text="Done.").wait_for()
+
+
+def test_read_only_pages_offer_no_change(browser, served, folder):
+    tab, said = opened(browser, f"{served(folder, '--read-only')}/")
+    tab.get_by_role("link", name="ended").click()
+    tab.locator("#trials tbody tr").first.click()
+    tab.locator("dialog[open]").wait_for()
+    assert tab.locator("#commands").count() == 0
+    assert tab.get_by_role("button", name="withdraw").count() == 0
+    assert said == []
+
+
+def test_names_values_notes_and_reasons_with_scripts_run_none(browser, served, tmp_path):
+    evil = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+    space = {evil: Categorical([evil, "b", "'\"><svg onload=alert(1)>"]), "x": Real(0, 1)}
+    folder = tmp_path / "runs"
+    study = Study(space, seed=0, journal=folder / "<b>evil<b>.jsonl", directions={evil: "minimize"})
+    for k in range(8):
+        trial = study.ask_one()
+        trial.log({evil: k})
+        trial.log_artifact(evil.encode(), f"{evil}.png")
+        study.note(evil, trial, tags=[evil[:50]])
+        study.annotate(trial, {evil: evil})
+        if k % 3:
+            study.tell(trial, Outcome(k))
+        else:
+            study.tell(trial, Outcome.failure(evil))
+    study.note(evil, tags=[evil[:50]])
+    study.close()
+    tab, said = opened(browser, f"{served(folder)}/", 1280, 2500)
+    tab.locator("tbody a").click()
+    tab.locator("#section-values-by-parameter .js-plotly-plot").last.wait_for()
+    tab.locator("#trials tbody tr").first.click()
+    tab.locator("dialog[open]").wait_for()
+    tab.wait_for_timeout(500)
+    made = "document.querySelectorAll('#view img[src=x], #view script, #view [onload], dialog script').length"
+    assert tab.evaluate(made) == 0
+
+    assert "dialog" not in said
+    assert [each for each in said if "violates" in each or "alert" in each] == []
 
 
 def test_the_dashboard_that_goes_away_is_said_and_comes_back(browser, folder, tmp_path):

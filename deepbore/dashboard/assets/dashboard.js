@@ -11,6 +11,10 @@
     made.addEventListener("click", click);
     return made;
   };
+  const drawable = new Promise((ready) => { // when plotly.js, the last script, is there
+    if (document.readyState === "complete") ready();
+    else document.addEventListener("DOMContentLoaded", ready);
+  });
   const says = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
   // --- the token ----------------------------------------------------------------------------------------------------
@@ -195,8 +199,10 @@
       try {
         const known = [...parts.values()].map((part) => part.mark).join(",");
         const answer = await fetch(`/api/run/${encodeURIComponent(key)}?known=${known}`);
-        if (answer.ok) take(await answer.json());
-        else says(state, await answer.text());
+        if (!answer.ok) { says(state, await answer.text()); return; }
+        const given = await answer.json();
+        await drawable;
+        take(given);
       } catch (error) {
         console.error(error);
       } finally {
@@ -307,7 +313,112 @@
       };
       addEventListener("pointerup", end);
     }, true);
-    const drawPanel = () => {};
+
+    // --- notes, tags and commands -----------------------------------------------------------------------------------
+    const answer = make("p", { className: "answer" });
+    answer.setAttribute("role", "status");
+    const send = async (said, where = answer) => {
+      where.className = "answer";
+      try {
+        const { says: words } = await post(`/api/run/${encodeURIComponent(key)}/command`, said);
+        says(where, words);
+      } catch (error) {
+        where.className = "answer refused";
+        says(where, error.message);
+      }
+    };
+    const labelled = (words, input) => make("label", { className: "field" }, make("span", { textContent: words }), input);
+    const tagsOf = (input) => input.value.split(",").map((each) => each.trim()).filter(Boolean);
+    const noteForm = (given, trial, where) => { // of a trial, or of the run
+      const text = make("textarea", { rows: 2, value: given.note || "", maxLength: 10000 });
+      const tags = make("input", { value: (given.tags || []).join(", ") });
+      const of = trial === null ? {} : { trial };
+      const keep = button("keep", () => send({ verb: "note", note: text.value, tags: tagsOf(tags), ...of }, where));
+      return make("div", { className: "form" }, labelled("note", text), labelled("tags, separated by commas", tags), keep);
+    };
+    const fieldOf = (param) => {
+      if (!param.choices.length) {
+        const isNumber = param.low !== null && param.low !== undefined;
+        return make("input", { type: isNumber ? "number" : "text", step: "any", name: param.name,
+                               ...(isNumber ? { min: param.low, max: param.high, placeholder: `${round(param.low)} … ${round(param.high)}` } : {}) });
+      }
+      const select = make("select", { name: param.name }, make("option", { value: "", textContent: "–" }));
+      param.choices.forEach((choice, k) => select.append(make("option", { value: String(k), textContent: String(choice) })));
+      return select;
+    };
+    const paramsOf = (form, params) => Object.fromEntries(params.map((param, k) => [param, form.querySelectorAll("input, select")[k].value])
+      .filter(([, value]) => value !== "").map(([param, value]) => [param.name, param.choices.length ? param.choices[Number(value)]
+        : param.low === null || param.low === undefined ? value : Number(value)]));
+    const paramForm = (params) => make("div", { className: "form row" }, ...params.map((param) => labelled(param.name, fieldOf(param))));
+    let run = null, forms = null;
+    const drawPanel = (given) => {
+      const isFirst = run === null;
+      run = given;
+      if (isFirst) buildPanel();
+      const { note, tags, waiting, answers, fixed, queue } = run;
+      forms.note.replaceChildren(...tags.map((tag) => make("span", { className: "tag", textContent: tag })),
+        ...(note ? [make("span", { className: "remark", textContent: note })] : []));
+      const told = [
+        ...waiting.map((each) => make("li", { className: "waits", textContent: `waits: ${each.says}` })),
+        ...answers.slice(-5).reverse().map((each) => make("li", { className: each.refused ? "refused" : "",
+          textContent: `${each.says}: ${each.refused || "done"}, ${since(each.at)} ago` })),
+        ...(fixed.length ? [make("li", { textContent: `fixed: ${fixed.map(([name, value]) => `${name} = ${value}`).join(", ")}` })] : []),
+        ...queue.map((part) => make("li", { textContent: `queued: ${JSON.stringify(part)}` })),
+      ];
+      forms.told.replaceChildren(...told);
+    };
+    const buildPanel = () => {
+      forms = { note: make("div", { className: "remarks" }), told: make("ul", { className: "told" }) };
+      const enqueued = paramForm(run.params), fixed = paramForm(run.params);
+      const secret = make("input", { className: "secret", value: token, autocomplete: "off", spellcheck: false });
+      secret.setAttribute("aria-label", "token");
+      secret.addEventListener("input", () => { token = secret.value; try { sessionStorage.setItem("deepbore token", token); } catch { /* kept here */ } });
+      const part = (title, ...inner) => make("fieldset", {}, make("legend", { textContent: title }), ...inner);
+      const commands = make("details", { id: "commands" }, make("summary", { textContent: "Change this run" }),
+        part("Note and tags of the run", noteForm(run, null, answer)),
+        part("Try a configuration next; what is left empty is proposed", enqueued,
+          button("enqueue", () => send({ verb: "enqueue", params: paramsOf(enqueued, run.params) }))),
+        part("Fix parameters in later trials; with none all are free", fixed,
+          button("fix", () => send({ verb: "fix", params: paramsOf(fixed, run.params) }))),
+        part("End the run after its running trials", button("stop", () => send({ verb: "stop" }))),
+        make("fieldset", {}, make("legend", { textContent: "Token, from the address that was printed" }), secret), answer);
+      panel.replaceChildren(forms.note, ...(run.can_change && mode !== "read-only" ? [commands] : []), forms.told);
+    };
+    const size = (bytes) => (bytes < 1e4 ? `${bytes} B` : bytes < 1e7 ? `${Math.round(bytes / 1e3)} kB` : `${Math.round(bytes / 1e6)} MB`);
+    const artifact = (each) => {
+      if (!each.digest) return make("li", {}, make("b", { textContent: each.name }), ` ${size(each.size)}, at ${each.path}`);
+      const address = `/api/run/${encodeURIComponent(key)}/artifact/${each.digest}`;
+      const anchor = make("a", { href: address, textContent: each.name, download: each.name });
+      const isPicture = /\.(png|jpe?g|gif)$/i.test(each.name) && each.size < 1e7;
+      return make("li", {}, anchor, ` ${size(each.size)}`, ...(isPicture ? [make("img", { src: address, alt: each.name, loading: "lazy" })] : []));
+    };
+    deepbore.also((id) => { // in the dialog of a trial
+      const logged = parts.get("*logged")?.data?.[id] || {};
+      const found = [];
+      if (logged.metrics?.length) {
+        found.push(make("h3", { textContent: "Metrics, at the last step" }), make("div", { className: "pairs" }, ...logged.metrics.map(([name, value, n]) =>
+          make("div", {}, make("b", { textContent: n > 1 ? `${name} (${n} steps)` : name }), make("span", { textContent: value === null ? "–" : String(Number(value.toPrecision(6))) })))));
+      }
+      if (logged.artifacts?.length) found.push(make("h3", { textContent: "Artifacts" }), make("ul", { className: "artifacts" }, ...logged.artifacts.map(artifact)));
+      if (!run?.can_change || mode === "read-only") {
+        if (logged.note || logged.tags?.length) found.push(make("h3", { textContent: "Note" }), make("p", { textContent: [logged.note, ...(logged.tags || []).map((tag) => `[${tag}]`)].filter(Boolean).join(" ") }));
+        return found;
+      }
+      const where = make("p", { className: "answer" });
+      where.setAttribute("role", "status");
+      const why = make("input", { maxLength: 500 });
+      const again = () => {
+        const row = deepbore.rows().find((each) => each[0] === id);
+        const names = new Set(run.params.map((param) => param.name));
+        const pairs = deepbore.columns().map((column, k) => [column.name, row[k]]).slice(3).filter(([name, value]) => names.has(name) && value !== null);
+        send({ verb: "enqueue", params: Object.fromEntries(pairs.map(([name, value]) => [name, Array.isArray(value) ? value[0] : value])) }, where);
+      };
+      found.push(make("h3", { textContent: "Note and tags" }), noteForm(logged, id, where),
+        make("div", { className: "form row" }, labelled("why", why),
+          button("withdraw", () => send({ verb: "withdraw", trials: [id], reason: why.value }, where)), button("try it again", again)), where);
+      return found;
+    });
+    load(); // before the list is there
   };
 
   // --- several runs -------------------------------------------------------------------------------------------------
@@ -328,6 +439,7 @@
       try {
         const answer = await fetch(`/api/compare?runs=${keys.map(encodeURIComponent).join(",")}`);
         const { chart, left_out } = await answer.json();
+        await drawable;
         left.textContent = left_out.join("; ");
         if (chart) deepbore.update({ charts: { "compare/0": chart }, about: {} }, new Set(["compare/0"]));
       } catch (error) {

@@ -113,10 +113,18 @@ const deepbore = (() => {
   };
   // charts far below wait until they come near, so that the page shows at once
   let places = [];
+  const waiting = [];
+  const drawNext = () => { // one at a time, so that the first one shows before the others are drawn
+    const place = waiting.shift();
+    if (waiting.length) setTimeout(drawNext);
+    if (place.isConnected && !place.classList.contains("js-plotly-plot")) draw(place);
+  };
   const near = new IntersectionObserver((entries) => {
+    const isIdle = !waiting.length;
     for (const entry of entries) {
-      if (entry.isIntersecting) { near.unobserve(entry.target); draw(entry.target); }
+      if (entry.isIntersecting) { near.unobserve(entry.target); waiting.push(entry.target); }
     }
+    if (isIdle && waiting.length) setTimeout(drawNext);
   }, { rootMargin: "600px" });
   const watch = () => { // the places that are there now; those that are drawn already stay so
     const now = [...document.querySelectorAll("[data-chart]")];
