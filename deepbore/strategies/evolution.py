@@ -228,9 +228,7 @@ class Gains:
 
     def __init__(self) -> None:
         self.own = self.others = 0.0
-        self.better = self.best = (
-            math.inf
-        )  # mean of the latest generation's better half, and best of all
+        self.better = self.best = math.inf  # mean of the latest generation's better half, and best of all
         self.n = 0  # trials by then
         self.credit = 0.0  # proposals that evolution has left to the others, above one it is due
         self.are_stuck = False
