@@ -23,6 +23,7 @@ HELP = """deepbore: Bayesian optimisation by probabilistic classification
                                      evaluate trials of such a study: TARGET is train.py:train, say
 
   deepbore best RUN                  the best configuration of a run directory
+  deepbore summary RUN               what was found, what failed, what limits it, what to do next: ten lines
   deepbore plot RUN                  a picture of a run: RUN/history.png
   deepbore report RUN                a page about a run: RUN/report.html; --quick does without the classifier
   deepbore report RUN RUN ...        several runs beside each other on one page: runs.html
@@ -33,6 +34,7 @@ HELP = """deepbore: Bayesian optimisation by probabilistic classification
 
   deepbore withdraw RUN ID ...       takes trials back, as if they had never been told; --reason says why
   deepbore correct RUN ID VALUE ...  replaces the outcome of a trial
+  deepbore rerun RUN [ID ...]        queues failed trials again, or others by their numbers
 """
 
 

@@ -1,4 +1,4 @@
-"""`amend`: writes one event to the journal of a run that no process leads. No torch."""
+"""`amend`: writes events to the journal of a run that no process leads. No torch."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +9,12 @@ from deepbore.data.ledger import Ledger
 from deepbore.data.replay import ledger_of
 
 
-def amend(path: Path, event: Callable[[Ledger], Event]) -> Ledger:
-    """Writes an event to a journal; the ledger after it.
+def amend(path: Path, *events: Callable[[Ledger], Event]) -> Ledger:
+    """Writes events to a journal, each checked as it comes to it; the ledger after them.
 
     Args:
         path: of the journal.
-        event: function of the ledger that returns the event.
+        events: functions of the ledger that return an event.
 
     Raises:
         JournalInUse: while another process writes it.
@@ -24,10 +24,11 @@ def amend(path: Path, event: Callable[[Ledger], Event]) -> Ledger:
     journal = Journal(path)
     try:
         ledger = ledger_of(journal.path, journal.read())
-        new = event(ledger)
-        effect = new.stage(ledger)
-        journal.write(new.line())
-        effect()
+        for event in events:
+            new = event(ledger)
+            effect = new.stage(ledger)
+            journal.write(new.line())
+            effect()
     finally:
         journal.close()
     return ledger

@@ -37,6 +37,7 @@ from deepbore.data.outcome import (
 )
 from deepbore.data.trial import Budget, Status
 from deepbore.errors import JournalError, SettingError, ShapeError, TrialError, ValueTypeError
+from deepbore.text import is_writable
 
 PENDING = int(Status.PENDING)
 
@@ -281,8 +282,10 @@ class Imported:
             ShapeError: if there is not one of each for each row.
             ValueTypeError: for what should be a number, or a name, and is none.
         """
-        if task is not None and not (isinstance(task, str) and task):
-            raise ValueTypeError(f"a task is named by a text that is not empty, but got {task!r:.100}.")
+        if task is not None and not (isinstance(task, str) and task and is_writable(task)):
+            raise ValueTypeError(
+                f"a task is named by a text that is not empty, of whole characters, but got {task!r:.100}."
+            )
         graded = _matrix(values, n, "values", k)
         bounded = None if constraints is None else _matrix(constraints, n, "constraints")
         told, kept = _failed(graded, bounded), _or_none(bounded)

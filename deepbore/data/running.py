@@ -1,7 +1,7 @@
 """What running trials have reported so far: a file for each, beside the journal, which has it with the outcome.
 
-They are for whoever looks on (`deepbore watch`): no run reads them, and each is removed with the outcome of its trial.
-A trial that reports for less than two seconds has none.
+They are for whoever looks on (`deepbore watch`), and for the curve of a trial that is lost with its worker. Each is
+removed with the outcome of its trial. A trial that reports for less than two seconds has none.
 
     run.jsonl.running/17
         {"steps": [1.0, 2.0], "values": [0.5, 0.25]}
@@ -9,7 +9,6 @@ A trial that reports for less than two seconds has none.
 Light to import: worker processes load it.
 """
 
-import math
 import os
 import time
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from typing import Any
 from deepbore.data.outcome import report_columns, reports_of
 from deepbore.data.times import append_lines, lines_of
 
+LARGEST = 2**22  # bytes of a file that is read: about a hundred thousand reports
 EVERY = 2.0  # seconds between two writes of a trial
 
 
@@ -50,6 +50,10 @@ class RunningReports:
             append_lines(self.path, [report_columns(self._unsent)])
             self._unsent, self._written = {}, time.monotonic()
 
+    def written(self) -> dict[float, float]:
+        """What has come into the file, by ascending step."""
+        return reports_in(self.path)
+
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path}
 
@@ -59,14 +63,24 @@ class RunningReports:
 
 def running_reports(journal: Path, row: int) -> dict[float, float]:
     """What a running trial has reported, by ascending step; empty where that is not known."""
-    path, found = running_path(journal, row), dict[float, float]()
+    return reports_in(running_path(journal, row))
+
+
+def reports_in(path: Path) -> dict[float, float]:
+    """The reports in the file of a trial, by ascending step; empty for what is no such file, or too large.
+
+    Anybody may have written it: lines that are no reports are passed over.
+    """
+    found = dict[float, float]()
     if path.parent.is_symlink():
         return found
-    for said in lines_of(path):
-        with suppress(LookupError, TypeError, ValueError):
+    for said in lines_of(path, LARGEST):
+        with suppress(LookupError, TypeError, ValueError, OverflowError):
             later = reports_of(said)
-            first = min(later, default=math.inf)
-            found = {step: value for step, value in found.items() if step < first} | later
+            if found and later and next(iter(later)) <= next(reversed(found)):  # the curve begins anew
+                first = next(iter(later))
+                found = {step: value for step, value in found.items() if step < first}
+            found |= later
     return found
 
 

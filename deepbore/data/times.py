@@ -60,10 +60,10 @@ def span_line(row: int, span: Span) -> dict[str, Any]:
     return {"trial": row, "began": round(span[0], 3), "ended": round(span[1], 3)}
 
 
-def lines_of(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects in a file of JSON lines that can be read."""
+def lines_of(path: Path, largest: int = LONGEST) -> Iterator[dict[str, Any]]:
+    """The objects in a file of JSON lines that can be read; none of one that has more bytes."""
     try:
-        lines = content_of(path, LONGEST).decode("utf-8").splitlines()
+        lines = content_of(path, largest).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError, JournalError):
         return
     for line in lines:

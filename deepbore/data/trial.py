@@ -1,5 +1,6 @@
 """`Trial`: one configuration and its outcome; `Trials`, `Status`, `Direction` and `Budget`. Light to import."""
 
+import json
 import math
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, ov
 from deepbore.component import plain_number
 from deepbore.errors import SettingError, TrialError
 from deepbore.names import no_attribute
-from deepbore.text import as_html
+from deepbore.text import as_html, is_writable
 from deepbore.validation import above, one_of, refusal, required
 
 
@@ -84,6 +85,10 @@ def checked_names(names: Sequence[str], directions: Sequence[Direction] | Direct
     k = 1 if isinstance(directions, str) or not isinstance(directions, Sequence) else len(directions)
     if names and (len(set(map(str, names))) != k or not all(isinstance(name, str) and name for name in names)):
         raise SettingError(f"each of {k} objectives has a name of its own, but got {list(names)!r:.200}.")
+    if broken := [name for name in names if not is_writable(name)]:
+        raise SettingError(
+            f"names of objectives must be whole characters, but {broken[0]!r} has half of one. Rename it."
+        )
     return tuple(names)
 
 
@@ -200,6 +205,15 @@ class Reporter(Protocol):
 
     def log_artifact(self, trial: "Trial", content: Any, name: str | None) -> None:
         """Takes what a trial has made."""
+
+
+def finite(plain: Any) -> Any:
+    """Plain data with None in place of numbers that are not finite, which strict JSON does not have."""
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return None
+    if isinstance(plain, Mapping):
+        return {key: finite(value) for key, value in plain.items()}
+    return [finite(each) for each in plain] if isinstance(plain, list | tuple) else plain
 
 
 @dataclass(frozen=True, repr=False)
@@ -335,6 +349,27 @@ class Trial:
                 "on the trial that `ask` gave or the objective got, or by study.report(trial, value, step)."
             )
         return self.reporter
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trial as plain data, without what it has not: for JSON, choices that are objects have their names.
+
+        Example:
+            >>> Trial(3, {"lr": 0.1}, value=0.5, values=(0.5,), status=Status.COMPLETE).to_dict()
+            {'id': 3, 'params': {'lr': 0.1}, 'status': 'complete', 'values': [0.5]}
+        """
+        told = {"id": self.id, "params": dict(self.params), "status": str(self.status)}
+        if self.status is Status.COMPLETE and self.values is not None:
+            told["values"] = list(self.values)
+        kept = ("budget", "task", "reason", "noise", "began", "ended", "cost")
+        told |= {name: value for name in kept if (value := getattr(self, name)) is not None}
+        told |= {"constraints": list(self.constraints)} if self.constraints else {}
+        told |= {"attributes": dict(self.attributes)} if self.attributes else {}
+        told |= {"reports": [[step, value] for step, value in self.reports.items()]} if self.reports else {}
+        return told | ({"former": [each.to_dict() for each in self.former]} if self.former else {})
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON; null for what is not finite, the repr of what is no plain data."""
+        return json.dumps(finite(self.to_dict()), default=repr)
 
     def __repr__(self) -> str:
         """Its id, its configuration, and its value or status."""

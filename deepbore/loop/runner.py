@@ -49,6 +49,11 @@ def mistake_in(one: Finished, space: SearchSpace) -> str:
         is_value = isinstance(outcome, NoValue)
         said = outcome.reason if is_value else f"the objective says {outcome.reason}"
         way = '; if there is no value, it may return float("nan")' if is_value else ""
+        if (outcome.reason or "").startswith("SystemExit"):
+            said, way = (
+                f"the objective ends the whole program ({outcome.reason})",
+                ": a configuration that fails raises another error",
+            )
         return f"the run ends, because {said}. {stays} Fix the objective{way}.\n\n{trace}".rstrip()
     inactive = [name for name in outcome.missing if name in space.parameters and name not in trial.params]
     if not inactive and isinstance(outcome, UnknownName):

@@ -1,5 +1,6 @@
 """`Study`: an optimisation by ask and tell, or with an objective that it evaluates by itself."""
 
+import json
 import logging
 import math
 import os
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, SupportsFloat, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, SupportsFloat, TypeVar, Unpack
 
 import numpy as np
 
@@ -30,12 +31,14 @@ from deepbore.data.imported import (
     rows_of,
     with_defaults,
 )
+from deepbore.data.journal import replace_file
 from deepbore.data.log import Log
 from deepbore.data.logged import Artifact, artifacts_path, given_metrics, kept
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_cost, as_noise, as_number, as_outcome
 from deepbore.data.reports import Stages, as_step
-from deepbore.data.trial import ROUNDING, Status, Trials
+from deepbore.data.summary import Summary, summary_of
+from deepbore.data.trial import ROUNDING, Status, Trials, finite
 from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Labelling
@@ -60,7 +63,7 @@ from deepbore.study.options import (
 )
 from deepbore.study.running import as_evaluator, check_names, check_run, check_takes_trial, run_trials
 from deepbore.text import as_html
-from deepbore.validation import above, required, whole, within
+from deepbore.validation import above, as_path, required, whole, within
 from deepbore.worker.reporting import Reporting
 
 if TYPE_CHECKING:
@@ -70,6 +73,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+RERUN, EDITED = "run again", "edited before it ran"  # reasons of withdrawn trials
 SHOWN = 10  # trials of a front in a notebook
 LARGEST_BATCH = 1_000_000
 
@@ -491,6 +495,75 @@ class Study:
             (0.25, 'WITHDRAWN', -1000000.0)
         """
         self.observations.withdraw(trial, reason)
+
+    def rerun(self, trials: Trial | int | Iterable[Trial | int] | Literal["failed"] = "failed") -> None:
+        """Queues configurations of earlier trials for the next asks, as after a mistake in the program was mended.
+
+        Failed trials are withdrawn, so that nothing is learned from failures that were not theirs; other ones stay, and
+        their configuration is evaluated once more. Budgets are chosen anew.
+
+        Args:
+            trials: from `trials`, or their numbers; "failed" for all that have failed.
+
+        Raises:
+            TrialError: for an unknown trial, or one that has not ended.
+
+        Example:
+            >>> from deepbore import Real, Study
+            >>> study = Study({"x": Real(0, 1)}, seed=0)
+            >>> first = study.ask_one()
+            >>> study.tell(first, failed=True)
+            >>> study.rerun("failed")
+            >>> study.ask_one().params == first.params, study.trials[0].status.name
+            (True, 'WITHDRAWN')
+        """
+        for trial in self._to_rerun(trials):
+            self.enqueue(trial.params)
+            if trial.status is Status.FAILED:
+                self.withdraw(trial, RERUN)
+
+    def _to_rerun(self, trials: Trial | int | Iterable[Trial | int] | Literal["failed"]) -> list[Trial]:
+        """The trials that are meant, all checked before any is queued."""
+        own = [trial for trial in self.trials if trial.task is None]
+        if isinstance(trials, str):
+            if trials != "failed":
+                raise SettingError(f'trials are given by number, or as "failed", but got {trials!r:.100}.')
+            return [trial for trial in own if trial.status is Status.FAILED]
+        several = [trials] if isinstance(trials, Trial) or not isinstance(trials, Iterable) else list(trials)
+        found = [self.observations.trial(self.observations.row_of(each)) for each in several]
+        if waiting := [trial.id for trial in found if trial.status is Status.PENDING]:
+            raise TrialError(
+                f"a trial runs again once it has ended, but {waiting[0]} has not. Tell it, or withdraw it."
+            )
+        return found
+
+    def edit(self, trial: Trial | int, params: Params) -> None:
+        """Replaces a trial that was asked for and does not run yet: the next `ask` gives the edited configuration.
+
+        The trial itself is withdrawn, which is no failure.
+
+        Args:
+            trial: a pending one, or its number.
+            params: what changes; the rest of its configuration stays.
+
+        Raises:
+            TrialError: for a trial that has ended.
+            PointError: for a configuration outside the space; then nothing has changed.
+
+        Example:
+            >>> from deepbore import Integer, Real, Study
+            >>> study = Study({"lr": Real(0, 1), "layers": Integer(1, 9)}, seed=0)
+            >>> study.edit(study.ask_one(), {"layers": 3})
+            >>> study.ask_one().params["layers"]
+            3
+        """
+        known = self.observations.trial(self.observations.row_of(trial))
+        if known.status is not Status.PENDING:
+            raise TrialError(
+                f"a trial is edited before it runs, but {known.id} is {known.status}. Enqueue another one."
+            )
+        self.enqueue({**known.params, **as_params(params, self.space)})
+        self.withdraw(known.id, EDITED)
 
     @queued
     def correct(
@@ -1062,6 +1135,48 @@ class Study:
     def pending(self) -> list[Trial]:
         """The trials that were asked for and not told, in the order of asking, as after a crash."""
         return self._running(self.observations.pending_rows.tolist())
+
+    def summary(self) -> Summary:
+        """The study in at most ten lines: what was found, what failed or is doubted, what limits it, what to do next.
+
+        Limits are noise (equal configurations differ as much as the best ones), bounds on which the best trials lie,
+        and corners. `print(study.summary())`; of a run on the disk `deepbore summary RUN` says the same.
+
+        Example:
+            >>> from deepbore import Real, minimize
+            >>> print(minimize(lambda params: -params["x"], {"x": Real(0, 1)}, 25, seed=0).study.summary().advice[0])
+            widen the range, if that makes sense: high of x
+        """
+        return summary_of(
+            self.observations.ledger,
+            self.space.to_dict(),
+            self.objectives,
+            [trial.id for trial in self.suspicious],
+        )
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The study as JSON: space, directions, seed, the best trial, and all trials as `Trial.to_dict` gives them.
+
+        Choices that are objects have their names. What is not finite is null. For programs that read results; a study
+        continues from its journal alone.
+
+        Args:
+            path: a file that it is written to, too.
+        """
+        kept = self.observations.ledger
+        best = [trial.id for trial in kept.front] if self.observations.k > 1 else [kept.best.id] if kept.best else []
+        told = {
+            "space": self.space.to_dict(),
+            "directions": list(self.observations.directions),
+            "objectives": list(self.objectives),
+            "seed": self.seed,
+            "best": best,
+            "trials": [trial.to_dict() for trial in kept.trials],
+        }
+        text = json.dumps(finite(told), indent=1)
+        if path is not None:
+            replace_file(as_path(path, "the study as JSON"), f"{text}\n".encode())
+        return text
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas DataFrame: one row a trial, with id, parameters, value and status.

@@ -98,10 +98,10 @@ def missing_if_mistake(error: BaseException, params: dict[str, Any]) -> tuple[st
 
     Without names it is a mistake whatever else the configuration has: a name that is not defined, a module that is
     missing, a call that the running study refuses, an attribute of the configuration, a call with other arguments than
-    a function takes.
+    a function takes, an exit of the whole program.
     """
     names: tuple[str, ...] | None = None
-    if isinstance(error, (NameError, ImportError, StudyRunning)):
+    if isinstance(error, (NameError, ImportError, StudyRunning, SystemExit)):
         names = ()
     elif isinstance(error, KeyError):
         names = tuple(key for key in error.args[:1] if isinstance(key, str)) or None

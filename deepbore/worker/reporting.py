@@ -28,6 +28,7 @@ Judge = Callable[[int, Mapping[float, float]], bool]  # of a trial's id, and its
 LONGEST = 2**24  # bytes of a message
 WAIT = 30.0  # seconds for an answer, after which the trial goes on
 PAUSE = 0.1  # seconds after a connection that could not be taken
+UNANSWERED = (OSError, ValueError, LookupError, TypeError, RecursionError)  # by a stranger, or one that has gone
 CLOSED = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)  # errors of a socket that was shut down
 ADDRESS = "DEEPBORE_REPORTS"  # the variable that tells a program where its trial reports to
 log = logging.getLogger(__name__)
@@ -162,7 +163,7 @@ class RemoteJudge:
                     self._stream = self._connected()
                 _send(self._stream, {"trial": row, "steps": list(reports), "values": values})
                 return bool(_received(self._stream)["prune"])
-            except (OSError, ValueError, LookupError, TypeError) as error:
+            except UNANSWERED as error:
                 self._is_lost = True
                 log.warning("trial %d goes on unjudged: the study can't be reached (%s).", row, error)
                 return False
@@ -262,7 +263,7 @@ class JudgeServer:
                     values = [math.nan if value is None else value for value in said["values"]]
                     given = {as_step(step): value for step, value in zip(said["steps"], values, strict=True)}
                     _send(stream, {"prune": self._judge(int(said["trial"]), given)})
-        except (OSError, ValueError, LookupError, TypeError):  # the trial has ended, or this is none
+        except UNANSWERED:  # the trial has ended, or this is none
             return
         finally:
             self._open.discard(connection)
