@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import deepbore
@@ -128,6 +129,8 @@ def draw_dashboard() -> None:
                 tab.evaluate("window.scrollTo(0, 0)")
             tab.wait_for_timeout(3000)
             tab.screenshot(path=PICTURES / f"{name}.png")
+            with Image.open(PICTURES / f"{name}.png") as picture:  # of few colours: a third of the bytes
+                picture.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(picture.filename, optimize=True)
         chromium.close()
         process.terminate()
         study.close()
