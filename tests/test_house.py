@@ -18,7 +18,7 @@ ROOMS = [
     "text", "names", "errors", "validation", "component", "checks", "parts", "compute", "space", "data", "pruners",
     "labels", "classifiers", "acquisition", "candidates", "strategies", "worker", "evaluators", "loop", "study", "cli",
 ]  # fmt: skip
-BESIDE = {"problems", "plots", "testing", "integrations"}  # only doors import from them
+BESIDE = {"problems", "plots", "testing", "integrations", "dashboard"}  # only doors import from them
 DOORS = {"cli", "worker/shared.py"}  # programs of their own: the command line, the worker of a shared study
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -55,6 +55,17 @@ def test_a_room_imports_only_from_rooms_on_its_left(path):
             assert DOORS & {room, path.relative_to(PACKAGE).as_posix()}, f"{room} imports {other}"
         else:
             assert ROOMS.index(other) < ROOMS.index(room), f"{room} imports {other}"
+
+
+SHOWS = {"text", "errors", "validation", "data", "cli", "plots", "dashboard", "worker", "integrations"}
+
+
+def test_the_dashboard_shows_runs_and_runs_none():
+    for path in sorted((PACKAGE / "dashboard").glob("*.py")):
+        rooms = {name.split(".")[1] for name in imports(path) if "." in name}
+        assert rooms <= SHOWS, path.name
+        assert path.name == "shared.py" or not rooms & {"worker", "integrations"}, path.name
+        assert {name for name in imports(path) if ".cli" in name} <= {"deepbore.cli.run_directory"}, path.name
 
 
 def test_no_door_is_imported_by_what_it_opens():

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from deepbore import __version__
-from deepbore.cli import fit_help, inspect, revise, share, tune
+from deepbore.cli import dashboard, fit_help, inspect, revise, share, tune
 from deepbore.cli.run_directory import leave_unused
 from deepbore.cli.slips import as_nested, check_fit
 from deepbore.errors import DeepBoreError
@@ -29,6 +29,7 @@ HELP = """deepbore: Bayesian optimisation by probabilistic classification
   deepbore report RUN RUN ...        several runs beside each other on one page: runs.html
   deepbore watch RUN ...             the same pages, written anew while a run goes on
   deepbore compare RUN RUN ...       runs beside each other: a table, and a picture in comparison.png
+  deepbore dashboard RUNS ...        runs in a browser, live: a list, their pages, several side by side; notes, commands
   deepbore list DIR                  the runs in a folder: trials, best value, state
 
   deepbore withdraw RUN ID ...       takes trials back, as if they had never been told; --reason says why
@@ -69,6 +70,7 @@ def _run(command: str, *args: str) -> None:
         **share.COMMANDS,
         **inspect.COMMANDS,
         **revise.COMMANDS,
+        **dashboard.COMMANDS,
     }
     if command in ("-h", "--help", "--version"):
         print(HELP if command != "--version" else f"deepbore {__version__}")

@@ -3,14 +3,13 @@
 They need no torch, import no module of the user's, and are refused while another process writes the run.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepbore.cli.inspect import Parser, summary
 from deepbore.cli.run_directory import Run
-from deepbore.data.journal import Journal
 from deepbore.data.outcome import Outcome, corrected_outcome
 from deepbore.data.trial import Status
 from deepbore.errors import TrialError
@@ -80,7 +79,7 @@ def rerun(args: Sequence[str]) -> None:
     failed = [trial.id for trial in found if trial.status is Status.FAILED]
     events: list[Event] = [Enqueued(trial.params) for trial in found]
     events += [Withdrawn(failed, "run again")] if failed else []
-    _write_all(path, events)
+    _write(path, *(lambda _, event=event: event for event in events))
     print(f"queued again: {', '.join(str(trial.id) for trial in found) or 'none'}")
 
 
@@ -103,43 +102,17 @@ def _shown(outcome: Outcome) -> str:
     return "failed" if outcome.has_failed else ", ".join(f"{value:.8g}" for value in outcome.values)
 
 
-def _write(path: Path, event: "Callable[[Ledger], Event]") -> "Ledger":
-    """Writes an event to the journal of a run; the ledger after it.
+def _write(path: Path, *events: "Callable[[Ledger], Event]") -> "Ledger":
+    """Writes events to the journal of a run; the ledger after them.
 
     Args:
         path: of the run.
-        event: function of the ledger that returns the event.
+        events: functions of the ledger that return an event.
 
     Raises:
         JournalError: for a missing or damaged journal, or one that another process writes.
         TrialError, ValueTypeError: for an event that does not fit.
     """
-    from deepbore.data.replay import ledger_of  # NumPy
+    from deepbore.data.amending import amend  # NumPy
 
-    with _closing(Journal(Run(path).journal)) as journal:
-        ledger = ledger_of(journal.path, journal.read())
-        new = event(ledger)
-        effect = new.stage(ledger)
-        journal.write(new.line())
-        effect()
-    return ledger
-
-
-def _write_all(path: Path, events: "Sequence[Event]") -> None:
-    """Writes events to the journal of a run, all of which are checked as it comes to them."""
-    from deepbore.data.replay import ledger_of  # NumPy
-
-    with _closing(Journal(Run(path).journal)) as journal:
-        ledger = ledger_of(journal.path, journal.read())
-        for event in events:
-            effect = event.stage(ledger)
-            journal.write(event.line())
-            effect()
-
-
-@contextmanager
-def _closing(journal: Journal) -> Iterator[Journal]:
-    try:
-        yield journal
-    finally:
-        journal.close()
+    return amend(Run(path).journal, *events)

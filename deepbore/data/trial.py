@@ -200,6 +200,12 @@ class Reporter(Protocol):
     def should_prune(self, trial: "Trial") -> bool:
         """Whether the trial should end now."""
 
+    def log(self, trial: "Trial", metrics: Any, value: Any, step: float | None) -> None:
+        """Takes metrics that are not optimised."""
+
+    def log_artifact(self, trial: "Trial", content: Any, name: str | None) -> None:
+        """Takes what a trial has made."""
+
 
 def finite(plain: Any) -> Any:
     """Plain data with None in place of numbers that are not finite, which strict JSON does not have."""
@@ -242,6 +248,10 @@ class Trial:
         began: when its evaluation began, in seconds since 1970; None where that was not kept.
         ended: when it ended.
         cost: what it has cost, in seconds or the unit that was told; None where that is unknown.
+        metrics: what it has logged and is not optimised: name -> step -> value; see `log`.
+        artifacts: what it has made, each with `name`, `size`, and `digest` or `path`; see `log_artifact`.
+        note: a text about it; see `Study.note`.
+        tags: short texts about it.
     """
 
     id: int
@@ -263,6 +273,10 @@ class Trial:
     began: float | None = field(default=None, repr=False, compare=False)
     ended: float | None = field(default=None, repr=False, compare=False)
     cost: float | None = field(default=None, repr=False)
+    metrics: Mapping[str, Mapping[float, float]] = field(default_factory=dict, repr=False)
+    artifacts: tuple[Any, ...] = field(default=(), repr=False)
+    note: str = field(default="", repr=False)
+    tags: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def duration(self) -> float | None:
@@ -293,6 +307,39 @@ class Trial:
             TrialError: as `report`.
         """
         return self._running.should_prune(self)
+
+    def log(self, metrics: Mapping[str, Any] | str, value: Any = None, step: float | None = None) -> None:
+        """Tracks metrics that are not optimised: `trial.log({"accuracy": 0.9})`, `trial.log("accuracy", 0.9)`.
+
+        They are in `trial.metrics`, in the journal, in frames and on the pages of the run, with the outcome of the
+        trial; they have no effect on the run.
+
+        Args:
+            metrics: values by name; or the name of one.
+            value: of that one.
+            step: such as the epoch, >= 0; None for one after the last step of each metric.
+
+        Raises:
+            ValueTypeError: for names, values or a step that are none.
+            TrialError: as `report`.
+        """
+        self._running.log(self, metrics, value, step)
+
+    def log_artifact(self, content: Any, name: str | None = None) -> None:
+        """Keeps what the trial has made: a picture, a text, a checkpoint.
+
+        Content of up to 64 MiB is kept in a folder beside the journal, once for equal contents; larger files and
+        folders by their path, and so are all files where a worker does not see the journal.
+
+        Args:
+            content: bytes, or the path of a file or a folder.
+            name: such as "confusion.png"; None for the file's own.
+
+        Raises:
+            ValueTypeError: for anything else, or bytes without a name.
+            TrialError: for bytes in a study without a journal; a path without a file; and as `report`.
+        """
+        self._running.log_artifact(self, content, name)
 
     @property
     def _running(self) -> Reporter:

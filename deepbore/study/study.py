@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 import threading
 import time
@@ -32,6 +33,7 @@ from deepbore.data.imported import (
 )
 from deepbore.data.journal import replace_file
 from deepbore.data.log import Log
+from deepbore.data.logged import Artifact, artifacts_path, given_metrics, kept
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_cost, as_noise, as_number, as_outcome
 from deepbore.data.reports import Stages, as_step
@@ -48,6 +50,7 @@ from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Listener, RunControl, as_rules
 from deepbore.names import no_attribute
 from deepbore.space import Parameter, Params, SearchSpace
+from deepbore.study.commands import take_up
 from deepbore.study.opening import WRITERS, Check, Loaded, loaded, opened
 from deepbore.study.options import (
     Parts,
@@ -342,6 +345,7 @@ class Study:
         required(q=q)
         whole(1, q=q)
         within(1, LARGEST_BATCH, q=q)
+        self._take_up(self._allocator.engine.ranks.world)
         self._resume()
         self._state.check_classifier()
         rows = self._allocator.ask(q)
@@ -765,6 +769,46 @@ class Study:
         self.observations.annotate(trial, attributes)
 
     @queued
+    def note(
+        self, text: str | None = None, trial: Trial | int | None = None, tags: Iterable[str] | None = None
+    ) -> None:
+        """Replaces the note and the tags of a trial, or of the run; they have no effect on the run.
+
+        Args:
+            text: of at most 10,000 characters; None leaves the former one.
+            trial: from `ask` or `trials`, or its id; None for the run.
+            tags: short texts, at most 20; None leaves the former ones.
+
+        Raises:
+            TrialError: for an unknown trial, or one of another study.
+            ValueTypeError: for what is too long, or no text.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(-1, 1)}))
+            >>> (trial,) = study.ask()
+            >>> study.note("it looks odd", trial, tags=["look again"])
+            >>> study.trials[0].note, study.trials[0].tags
+            ('it looks odd', ('look again',))
+        """
+        if isinstance(tags, str):
+            raise ValueTypeError(f"tags are several texts, as in tags=[{tags!r:.60}], but got one text.")
+        self._restore()
+        self.observations.note(trial, text, None if tags is None else tuple(dict.fromkeys(tags)))
+
+    @queued
+    def _log(self, trial: Trial | int, given: Mapping[str, float], step: float | None) -> None:
+        """`trial.log` of a trial that `ask` gave."""
+        self._restore()
+        self.observations.log(self._held(trial), given, step)
+
+    @queued
+    def _attach(self, trial: Trial | int, artifact: Artifact) -> None:
+        """`trial.log_artifact` of a trial that `ask` gave."""
+        self._restore()
+        self.observations.attach(self._held(trial), artifact)
+
+    @queued
     def add(
         self,
         columns: Mapping[str, Any],
@@ -895,12 +939,23 @@ class Study:
             self.observations.journal.open()  # refused while another process has it, and before any evaluation
         listeners = [self._listener(each) for each in settings.callbacks]
         rules = as_rules(settings.stop_when, self._state)
-        self._control = RunControl(rules, settings.timeout, settings.max_failures, listeners, self._unlocked)
+        control = RunControl(rules, settings.timeout, settings.max_failures, listeners, self._unlocked)
+        began = time.time()
+        listeners.append(lambda _row, _outcome: take_up(self, control.engine.ranks.world, began))
+        self._control = control
         try:
+            if trainer is None or trainer.world_size == 1:  # with several ranks after the first trial
+                self._take_up(began=began)
             run_trials(self._state, evaluator, n_trials, trainer, self._control, settings)
         finally:
             self._control = None
         return self.result
+
+    def _take_up(self, ranks: int = 1, began: float = math.inf) -> None:
+        """Does what waits in the inbox, as other threads may do it, before this one goes on."""
+        if self.observations.journal is not None:
+            with self._unlocked():
+                take_up(self, ranks, began)
 
     def _listener(self, callback: StudyCallback) -> Listener:
         """Function of a trial's row and outcome that calls a function of the study and the trial."""
@@ -1246,6 +1301,13 @@ class _StudyReporter:
     def should_prune(self, trial: Trial) -> bool:
         held = self._study._held(trial)
         return self._study.state.should_prune(held if isinstance(held, int) else held.id)
+
+    def log(self, trial: Trial, metrics: Any, value: Any, step: float | None) -> None:
+        self._study._log(trial, given_metrics(metrics, value), step)
+
+    def log_artifact(self, trial: Trial, content: Any, name: str | None) -> None:
+        journal = self._study.observations.journal
+        self._study._attach(trial, kept(content, name, None if journal is None else artifacts_path(journal.path)))
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return type(None), ()

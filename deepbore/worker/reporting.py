@@ -15,9 +15,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from deepbore.data.outcome import as_number
+from deepbore.data.logged import LOGGED, Logged, given_metrics, kept
+from deepbore.data.outcome import Outcome, as_number
 from deepbore.data.reports import Stages, as_step
 from deepbore.data.trial import Trial
 
@@ -64,13 +67,21 @@ class Reporting:
     Args:
         judge: decides; None if no trial is pruned.
         send: is given each step and value at once, where somebody looks on; None if nobody does.
+        artifacts: the folder for what trials have made; None where there is none.
 
     Attributes:
+        logged: what else the trial has logged.
         reports: step -> value, in the user's sign, by ascending step.
     """
 
-    def __init__(self, judge: Judge | None = None, send: Callable[[float, float], object] | None = None):
-        self.judge, self.send = judge, send
+    def __init__(
+        self,
+        judge: Judge | None = None,
+        send: Callable[[float, float], object] | None = None,
+        artifacts: Path | None = None,
+    ):
+        self.judge, self.send, self.artifacts = judge, send, artifacts
+        self.logged = Logged()
         self.reports: dict[float, float] = {}
         self._unsent: dict[float, float] = {}
         self._stages = Stages()
@@ -93,6 +104,22 @@ class Reporting:
         self.reports[step] = self._unsent[step] = value if math.isfinite(value) else math.nan
         if self.send is not None:
             self.send(step, self.reports[step])
+
+    def log(self, trial: Trial, metrics: Any, value: Any, step: float | None) -> None:  # of `Reporter`
+        """Keeps metrics that are not optimised."""
+        self.logged.log(given_metrics(metrics, value), step)
+
+    def log_artifact(self, trial: Trial, content: Any, name: str | None) -> None:  # of `Reporter`
+        """Keeps what the trial has made."""
+        self.logged.attach(kept(content, name, self.artifacts))
+
+    def completed(self, outcome: Outcome) -> Outcome:
+        """An outcome with what its trial has reported and logged, unless it says so itself."""
+        if self.reports and not outcome.reports:
+            outcome = replace(outcome, reports=self.reports)
+        if self.logged and LOGGED not in outcome.attributes:
+            outcome = replace(outcome, attributes=self.logged.carried(outcome.attributes))
+        return outcome
 
     def should_prune(self, trial: Trial) -> bool:
         """The judge's decision after the latest report."""
