@@ -19,6 +19,8 @@ NUMERICS = {  # numbers of formulas, which limit nothing that a user has
     ("classifiers/networks/laplace_torch.py", "ROUNDS"),
     ("classifiers/wrappers.py", "MOST_CERTAIN"),
     ("plots/style.py", "LARGEST"),
+    ("strategies/cma_es.py", "MOST"),
+    ("strategies/evolution.py", "MOST_SHARE"),
     ("space/parameters/base.py", "LARGEST_STEP"),
     ("space/parameters/numeric.py", "FEW_ROWS"),
 }
