@@ -80,7 +80,7 @@ class AtTheBestAlone(Sound):
     """Proposes the best points again where few others are left."""
 
     def change(self, points, view):
-        return points if view.observations.n_left > 10 else view.observations.points[: len(points)]
+        return points if view.observations.columns.n_left > 10 else view.observations.points[: len(points)]
 
 
 def models(make):

@@ -148,7 +148,7 @@ class Search:
             centres: the number of best points.
         """
         best = self.points(
-            self.observations.best_rows(centres) if self.centre_rows is None else self.centre_rows[:centres]
+            self.observations.centres.best_rows(centres) if self.centre_rows is None else self.centre_rows[:centres]
         )
         return self.space.neighbours(best, n, self.stream).to(self.device) if len(best) and n else best[:0]
 
@@ -246,7 +246,7 @@ class Search:
     @cached_property
     def doubts(self) -> Tensor | float:
         """The uniform share of what is believed, for each parameter."""
-        best = self.observations.best_rows(1)
+        best = self.observations.centres.best_rows(1)
         return self.observations.space.doubts(self.observations.points[best[0]], DOUBT) if len(best) else DOUBT
 
     def values(self, points: Tensor) -> Tensor:

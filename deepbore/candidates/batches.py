@@ -98,7 +98,7 @@ def log_penalty(distance: Tensor) -> Tensor:
 
 def pending_points(search: Search) -> Tensor:
     """The newest pending points, at most `KNOWN`, and those already in the batch (p x d)."""
-    pending = search.points(search.observations.pending_rows[-KNOWN:])
+    pending = search.points(search.observations.columns.pending_rows[-KNOWN:])
     return (
         pending
         if search.chosen is None
@@ -108,9 +108,9 @@ def pending_points(search: Search) -> Tensor:
 
 def known_points(search: Search) -> Tensor:
     """The best and the newest evaluated points, at most `KNOWN` (p x d)."""
-    rows = search.observations.finished_rows
+    rows = search.observations.columns.finished_rows
     if len(rows) > KNOWN:
-        rows = torch.cat([rows[-KNOWN // 2 :], search.observations.best_rows(KNOWN // 2)])
+        rows = torch.cat([rows[-KNOWN // 2 :], search.observations.centres.best_rows(KNOWN // 2)])
     return search.points(rows)
 
 

@@ -89,7 +89,7 @@ class BoTorchBatch(Candidates):
         from deepbore.acquisition.botorch import joint_acquisition  # takes a second to import
 
         seed = int(torch.randint(2**31, (), generator=search.generator))
-        rows = search.observations.best_rows(BASELINE)
+        rows = search.observations.centres.best_rows(BASELINE)
         return joint_acquisition(search.classifier, seed, search.incumbent, search.points(rows) if len(rows) else None)
 
     def check(self, space: SearchSpace, classifier: Classifier) -> None:
@@ -140,7 +140,7 @@ class BoTorchBatch(Candidates):
 
     def _pool(self, search: Search, constraints: Constraints, q: int) -> Tensor:
         """Random points, best observed points and their neighbours that meet the constraints, the same on all ranks."""
-        samples, best = search.sample(self.samples), search.points(search.observations.best_rows(self.restarts))
+        samples, best = search.sample(self.samples), search.points(search.observations.centres.best_rows(self.restarts))
         near = search.sample_neighbours(self.samples // 4, self.restarts)
         pool = torch.cat([samples, search.keep_permitted(torch.cat([best, near]))])
         pool = pool[feasible(pool, constraints)]

@@ -75,7 +75,7 @@ class LibrarySearch(Candidates):
         if len(own.space) == 1:
             return levels[:, None].double()
         points = own.sample(len(levels))
-        known = own.points(own.observations.best_rows(self.centres))
+        known = own.points(own.observations.centres.best_rows(self.centres))
         if len(known):
             draws = torch.rand(2, len(levels), generator=own.stream, device=own.stream.device).to(own.device)
             row = (draws[0] * len(known)).long().clamp(max=len(known) - 1)

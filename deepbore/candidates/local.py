@@ -206,7 +206,7 @@ class LocalSearch(Candidates):
     def _focuses(self, search: Search) -> bool:
         """Whether this proposal considers only neighbours of the best points, the same on all ranks."""
         drawn = float(torch.rand(1, generator=search.generator)) < self.focus
-        return drawn and not search.margin and search.observations.n_complete > 0
+        return drawn and not search.margin and search.observations.ledger.statistics.n_complete > 0
 
     def _with_climbed(self, own: Search, points: Tensor, values: Tensor, q: int) -> Tensor:
         """The ranking (k x d) together with the ends of ascents from its first points."""

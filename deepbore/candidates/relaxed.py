@@ -88,7 +88,7 @@ class DifferentialEvolution(Candidates):
 
     def _first(self, search: Search) -> Tensor:
         """The first population (population x d)."""
-        best = search.points(search.observations.best_rows(self.population // 5 if self.near_best else 0))
+        best = search.points(search.observations.centres.best_rows(self.population // 5 if self.near_best else 0))
         return torch.cat([best, search.sample(self.population - len(best))])
 
 
@@ -149,7 +149,7 @@ class MultiStartLBFGS(Candidates):
         samples = own.sample(own.share(self.samples))
         if not self.near_best:
             return samples
-        best = own.points(own.ranks.part(own.observations.best_rows(self.restarts)))
+        best = own.points(own.ranks.part(own.observations.centres.best_rows(self.restarts)))
         near = own.sample_neighbours(own.share(self.samples // 4), self.restarts)
         return torch.cat([samples, own.keep_permitted(torch.cat([best, near]))])
 

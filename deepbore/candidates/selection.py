@@ -16,7 +16,7 @@ ROUNDS = 50  # of 100 q random points each, before giving up
 
 def require_room(observations: Observations, q: int, chosen: Tensor | None = None) -> None:
     """Raises SpaceExhausted if a finite space has fewer than q new configurations, not counting those chosen."""
-    left, space = observations.n_left - (0 if chosen is None else len(chosen)), observations.space
+    left, space = observations.columns.n_left - (0 if chosen is None else len(chosen)), observations.space
     if left >= q:
         return
     seen, all_ = int(space.cardinality - left), int(space.cardinality)
@@ -121,7 +121,7 @@ class UniqueSelector:
 
     def _take(self, part: Tensor, start: int) -> None:
         identities = self.observations.space.identify(part)
-        new = self.observations.unseen(part)
+        new = self.observations.columns.unseen(part)
         if self.observations.space.is_restricted:
             permitted = self.observations.space.permitted(part).tolist()
             new = [each and may for each, may in zip(new, permitted, strict=True)]

@@ -56,7 +56,7 @@ def run_fit(args: Sequence[str], connect: Callable[[Study, int | None], Evaluato
     study = _loaded(cli) if resumed else _new(cli)
     evaluator = own if connect is None else connect(study, cli.loop.n_trials)
     if resumed and connect is None and _is_done(cli, study):
-        print(summary(_described(study), cli.problem.optimum, n_left=study.observations.n_left))
+        print(summary(_described(study), cli.problem.optimum, n_left=study.observations.columns.n_left))
         print(f"{cli.run} has its {cli.loop.n_trials} trials already; for more, give --loop.n_trials")
         study.close()
         return
@@ -74,7 +74,7 @@ def run_fit(args: Sequence[str], connect: Callable[[Study, int | None], Evaluato
         return
     has_one = not interrupted and study.observations.k == 1  # several objectives have a front
     recommended = _recommended(study) if has_one else None
-    print(summary(_described(study), cli.problem.optimum, recommended, study.observations.n_left))
+    print(summary(_described(study), cli.problem.optimum, recommended, study.observations.columns.n_left))
     if interrupted:
         print(f"interrupted; go on with: deepbore fit --resume {quote(str(cli.run))}")
         raise KeyboardInterrupt
@@ -89,7 +89,7 @@ def _described(study: Study) -> Ledger:
 def _is_done(cli: RunCLI, study: Study) -> bool:
     """Whether a resumed run has all its trials."""
     observations, wanted = study.observations, cli.loop.n_trials
-    return wanted is not None and observations.n_asked >= wanted and not len(observations.pending_rows)
+    return wanted is not None and observations.ledger.n_asked >= wanted and not len(observations.columns.pending_rows)
 
 
 def _resumed(args: Sequence[str]) -> tuple[list[str], bool]:
@@ -206,8 +206,8 @@ def _loaded(cli: RunCLI) -> Study:
 def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str, EarlierResults]]:
     """Earlier results that the run lacks, with their files: of new files, or after a crash before all were added."""
     observations = study.observations
-    has_own = int((observations.tasks == 0).sum()) > observations.n_asked
-    tasks = [*observations.task_names, *([None] if has_own else [])]
+    has_own = int((observations.columns.tasks == 0).sum()) > observations.ledger.n_asked
+    tasks = [*observations.ledger.task_names, *([None] if has_own else [])]
     missing = []
     for path, task in _files(cli):
         is_other = task is None and as_path(path, "a table").resolve() != as_path(was_warm or "", "a table").resolve()
@@ -261,7 +261,7 @@ def _read(cli: RunCLI, path: str, task: str | None) -> list[EarlierResults]:
 
 def _optimize(cli: RunCLI, study: Study, evaluator: Evaluator) -> None:
     wanted = cli.loop.n_trials
-    left = None if wanted is None else max(0, wanted - study.observations.n_asked)
+    left = None if wanted is None else max(0, wanted - study.observations.ledger.n_asked)
     study.optimize(evaluator, left, trainer=cli.trainer, **cli.loop.of_run)
 
 

@@ -551,7 +551,7 @@ class StorageEvaluator(Evaluator):
     def _taken_up(self) -> list[Params]:
         """Configurations that an earlier leader has enqueued or asked for, and not linked to a trial of the storage."""
         state = self.study.state
-        asked = state.observations.trials(state.observations.pending_rows.tolist())
+        asked = state.observations.trials(state.observations.columns.pending_rows.tolist())
         queued = [self.study.space.decode(point[None])[0] for point in state.queue]
         return queued + [trial.params for trial in asked if self._linked(trial) is None]
 
@@ -658,7 +658,7 @@ class Leader:
             self.storage, self.name, self.study, self.ahead, self.poll, n_trials, self.heartbeat
         )
         try:
-            left = None if n_trials is None else max(0, n_trials - self.study.observations.n_asked)
+            left = None if n_trials is None else max(0, n_trials - self.study.observations.ledger.n_asked)
             result = self.study.optimize(evaluator, left, **options)
             evaluator.end()
         finally:

@@ -161,7 +161,7 @@ class DeepBoreSearchCV(BaseSearchCV):
         if forecasting := [rule for rule in rules if type(rule).is_met is StopRule.is_met]:
             raise SettingError(f"a search ends by its scores, but got {forecasting[0]}. Give NoImprovement(trials=20).")
         waiting = self.study_.pending  # of an earlier `fit` that was cut off
-        while waiting or (left := int(min(self.n_iter - len(observations), observations.n_left))) > 0:
+        while waiting or (left := int(min(self.n_iter - len(observations), observations.columns.n_left))) > 0:
             if has_results and (monotonic() >= deadline or any(rule.is_met(self.study_.state) for rule in rules)):
                 break
             q = min(self.batch_size, len(waiting) or left)

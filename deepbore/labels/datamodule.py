@@ -59,8 +59,8 @@ class LabelledBatch:
     def of(cls, observations: Observations, labelling: Labelling) -> "LabelledBatch":
         """The observations of one task with their current labels."""
         budgets = None if observations.budget is None else observations.budgets
-        failed = observations.status == Status.FAILED if observations.n_failed else None
-        pruned = observations.status == Status.PRUNED if observations.n_pruned else None
+        failed = observations.status == Status.FAILED if observations.ledger.statistics.n_failed else None
+        pruned = observations.status == Status.PRUNED if observations.ledger.statistics.n_pruned else None
         return cls(observations.points, **vars(labelling(observations)), budgets=budgets, failed=failed, pruned=pruned)
 
     def __len__(self) -> int:

@@ -106,7 +106,7 @@ class RunState:
     @property
     def has_earlier_tasks(self) -> bool:
         """Whether there are trials of earlier tasks."""
-        return bool(self.observations.n_earlier)
+        return bool(self.observations.ledger.statistics.n_earlier)
 
     @property
     def judge(self) -> LocalJudge | None:
@@ -115,7 +115,7 @@ class RunState:
 
     def should_prune(self, row: int, new: Mapping[float, float] | None = None) -> bool:
         """Whether the pruner ends a trial, given its new reports, if any, which the journal gets with its outcome."""
-        reports, pruner = self.observations.reports, self.recipe.pruner
+        reports, pruner = self.observations.ledger.reports, self.recipe.pruner
         with reports.lock:
             if new:
                 reports.add(row, new)
@@ -132,14 +132,22 @@ class RunState:
         """The number of trials of this run; promoted ones count once, withdrawn and earlier ones not."""
         if self.observations.budget is not None:
             return self.observations.n_distinct
-        return len(self.observations) - self.observations.n_earlier - self.observations.n_withdrawn
+        return (
+            len(self.observations)
+            - self.observations.ledger.statistics.n_earlier
+            - self.observations.ledger.statistics.n_withdrawn
+        )
 
     @property
     def n_designed(self) -> int:
         """The number of points of the design's sequence that are used up, if all trials of this run are of it."""
         if self.observations.budget is not None:
-            return self.n_begun + self.observations.n_withdrawn
-        return int((self.observations.tasks == 0).sum()) if self.observations.task_names else len(self.observations)
+            return self.n_begun + self.observations.ledger.statistics.n_withdrawn
+        return (
+            int((self.observations.columns.tasks == 0).sum())
+            if self.observations.ledger.task_names
+            else len(self.observations)
+        )
 
     @property
     def n_missing(self) -> int:
@@ -182,7 +190,7 @@ class RunState:
         Raises:
             PointError: for a configuration outside the space.
         """
-        self.observations.complete_pending_write()
+        self.observations.write_ahead_log.complete_pending_write()
         point = self.space.encode_part(params)
         params = self.space.structure.with_parents(self.space.encoding.without_gaps(params))
         columns = {name: column for column, name in enumerate(self.space.names) if name in params}
@@ -240,7 +248,7 @@ class RunState:
             "seed": self.seed,
             "recipe": self.recipe.described,
             **({} if self.observations.budget is None else {"budget": self.observations.budget.to_dict()}),
-            **({"preferences": True} if self.observations.by_preference else {}),
+            **({"preferences": True} if self.observations.ledger.by_preference else {}),
             **({} if self.cost_limit is None else {"cost_limit": self.cost_limit}),
             **({"objectives": list(self.observations.objectives)} if self.observations.objectives else {}),
         }
@@ -248,7 +256,7 @@ class RunState:
     def state_dict(self) -> dict[str, Any]:
         """The state without the observations, but with their number: tensors (not copied) and plain data."""
         return {
-            "asked": self.observations.n_asked,
+            "asked": self.observations.ledger.n_asked,
             "seed": self.seed,
             "generator": self.generator.get_state(),
             "queue": list(self.queue),
@@ -351,7 +359,7 @@ def save(
         replace_file(path, content, patience)
         state.lacks_snapshot = False
     except JournalError as error:
-        if isinstance(error, ForeignFile) and not state.observations.n_asked:
+        if isinstance(error, ForeignFile) and not state.observations.ledger.n_asked:
             raise
         if not state.lacks_snapshot:
             log.warning(UNSAVED, error)
@@ -435,13 +443,13 @@ def restore(state: RunState, history: History) -> None:
         state: a new state with the observations of the history.
         history: the content of the journal.
     """
-    state.interrupted = history.observations.pending_rows.tolist()
+    state.interrupted = history.observations.columns.pending_rows.tolist()
     try:
         _take(state, history)
     except JournalError as error:
         state.queue = list(history.queue)
-        state.generator.manual_seed(stream_seed(state.seed) + history.observations.n_asked)
-        if history.observations.n_asked:
+        state.generator.manual_seed(stream_seed(state.seed) + history.observations.ledger.n_asked)
+        if history.observations.ledger.n_asked:
             state.warmup_epochs = WARMUP_EPOCHS
             log.warning(
                 "%s can't be used: %s. The classifier is trained from scratch on the %d trials of the journal, so the "
@@ -470,7 +478,7 @@ def _take_from(kept: Mapping[str, Any], state: RunState, history: History) -> No
     """Restores the state from the content of a snapshot; raises one of `DAMAGED` if it is none of this run."""
     if differences := state.recipe.differences(kept["recipe"]):
         raise JournalError(f"the settings differ: {'; '.join(differences)}")
-    asked = history.observations.n_asked
+    asked = history.observations.ledger.n_asked
     written, points = asked - kept["state"]["asked"], kept["points"]
     if not points.is_contiguous() or points.shape[1:] != (len(state.space),):  # a view may have any number of rows
         raise JournalError(f"its points are of shape {tuple(points.shape)}")

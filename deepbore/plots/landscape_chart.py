@@ -115,13 +115,13 @@ def _draw_values(axes: "Axes", study: "Study", labels: Labels) -> None:
 def _draw_shares(axes: "Axes", study: "Study", labels: Labels) -> None:
     """How many of the values are at least so good, and where tau cuts off the share gamma of them."""
     observations = study.observations
-    ranked, family = observations.sorted_values, thresholds_of(study.labels)
+    ranked, family = observations.replicates.sorted_values, thresholds_of(study.labels)
     axes.tick_params(labelleft=False, labelsize=8)
     axes.set(xlim=(0, 1.03), xlabel="share of values", xticks=[0, 0.5, 1])
     thin_spines(axes)
     if len(ranked):
         share = np.arange(1, len(ranked) + 1) / len(ranked)
-        axes.step([0, *share], observations.to_user(ranked[[0, *range(len(ranked))]]), color=BEST, lw=1.2)
+        axes.step([0, *share], observations.columns.to_user(ranked[[0, *range(len(ranked))]]), color=BEST, lw=1.2)
     if len(ranked) and family is not None:
         axes.axhline(tau_of(labels), color=TAU, lw=1.2, ls="--")
         axes.axvline(family.proportion(len(ranked)), color=TAU, lw=0.8, ls=":")

@@ -354,7 +354,7 @@ class Pair:
         )
         rows = shown_rows(study, most)
         is_good = torch.from_numpy(mean_labels(study))[rows] > 0
-        best, pending = study.observations.best_rows(1).cpu(), study.observations.pending_rows.cpu()
+        best, pending = study.observations.centres.best_rows(1).cpu(), study.observations.columns.pending_rows.cpu()
         best = best[torch.isin(best, rows)]  # not of an earlier task
         return cls(
             (ParameterAxis.of(space, across), ParameterAxis.of(space, up)),

@@ -48,7 +48,7 @@ def steps_left(observations: Observations, row: int) -> tuple[float, ...]:
     is_asked_for = budget is None or float(observations.budgets[row]) == budget.low  # new trials have this budget
     if not (is_asked_for and bool(observations.feasible[row])):
         return ()
-    own = observations.points[observations.own_rows]
+    own = observations.points[observations.columns.own_rows]
     return STEPS[int(is_beside(observations.space, own, observations.points[row]).sum()) - 1 :]
 
 

@@ -42,7 +42,7 @@ def considered_rows(batch: LabelledBatch, observations: Observations) -> Tensor:
         observations: the same rows, and trials asked for since then.
     """
     newest = torch.arange(max(0, len(batch) - CONSIDERED), len(batch), device=batch.points.device)
-    best = observations.best_rows(CONSIDERED).to(newest)
+    best = observations.centres.best_rows(CONSIDERED).to(newest)
     rows: Tensor = torch.cat([best[best < len(batch)], newest]).unique()  # newer rows have no label yet
     return rows[batch.learned[rows]]
 

@@ -13,9 +13,9 @@ from deepbore.classifiers import Classifier
 from deepbore.data.journal import Journal, holds_anything
 from deepbore.data.lines import JOURNAL, first_line
 from deepbore.data.log import Log
+from deepbore.data.notes import times_path
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History, replay
-from deepbore.data.times import times_path
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labelling
 from deepbore.loop.metrics import Metrics
@@ -129,7 +129,7 @@ def loaded(
         parts["strategy"] = named_strategy(name)
     history = replay(journal if isinstance(journal, Log) else Journal(_in_directory(journal)), space)
     observations, header = history.observations, history.header
-    described, by_preference = header.get("recipe", {}), observations.by_preference
+    described, by_preference = header.get("recipe", {}), observations.ledger.by_preference
     recipe = Recipe.again(observations.space, observations.k, described, parts, observations.budget, by_preference)
     state = _state(observations, recipe, header["seed"], header.get("cost_limit"))
     observations.journal = history.journal
@@ -209,7 +209,7 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
 
 def _state(observations: Observations, recipe: Recipe, seed: int, cost_limit: float | None) -> RunState:
     """The state of a run, if its labels can grade its outcomes."""
-    if recipe.labels.by_preference and not observations.by_preference:
+    if recipe.labels.by_preference and not observations.ledger.by_preference:
         raise SettingError(
             f"{type(recipe.labels).__name__} grades comparisons, but this is a study of values. Leave it out, or make "
             "the study with preferences=True."
@@ -281,8 +281,8 @@ def _other_parts(recipe: Recipe, described: Mapping[str, Any], parts: Parts) -> 
 
 def _other_directions(wanted: Observations, kept: Observations) -> list[str]:
     """What differs in directions, in words."""
-    if wanted.by_preference != kept.by_preference:
-        return [f"preferences is {wanted.by_preference}, was {kept.by_preference}"]
+    if wanted.ledger.by_preference != kept.ledger.by_preference:
+        return [f"preferences is {wanted.ledger.by_preference}, was {kept.ledger.by_preference}"]
     if wanted.objectives != kept.objectives:
         return [f"objectives is {', '.join(wanted.objectives)}, was {', '.join(kept.objectives)}"]
     if wanted.directions == kept.directions:

@@ -85,7 +85,7 @@ def _optimized(
     check_takes_trial(objective, options.budget, options.pruner)
     check_names(objective, SearchSpace.of(space) if isinstance(space, Mapping) else space)
     study = Study.of(space, options, partial(check_run, n_trials=n_trials, trainer=None, options=options))
-    left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
+    left = None if n_trials is None else max(0, n_trials - study.observations.ledger.n_asked)
     try:
         of_run = options.of_run
         of_run["workers"] = 1  # the evaluator has them

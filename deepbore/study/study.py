@@ -110,7 +110,7 @@ class Result:
     def of(cls, study: "Study") -> "Result":
         """The result of a study so far."""
         observations = study.observations
-        values = observations.user_values.cpu().numpy()
+        values = observations.columns.user_values.cpu().numpy()
         if observations.k > 1:
             return cls(None, float("nan"), values, study)
         best = observations.best
@@ -294,10 +294,10 @@ class Study:
         """How many trials it has, and the best value."""
         observations = self.observations
         counted = {
-            "pending": len(observations.pending_rows),
-            "failed": observations.n_failed,
-            "pruned": observations.n_pruned,
-            "withdrawn": observations.n_withdrawn,
+            "pending": len(observations.columns.pending_rows),
+            "failed": observations.ledger.statistics.n_failed,
+            "pruned": observations.ledger.statistics.n_pruned,
+            "withdrawn": observations.ledger.statistics.n_withdrawn,
         }
         parts = [f"{len(observations)} trials", *(f"{n} {status}" for status, n in counted.items() if n)]
         best = observations.best if observations.k == 1 else None
@@ -581,7 +581,7 @@ class Study:
         """`report` between runs."""
         self._resume()
         observations, has_budget = self.observations, self.observations.budget is not None
-        row = observations.latest(observations.row_of(trial))
+        row = observations.latest(observations.columns.row_of(trial))
         if observations.status[row] != Status.PENDING:
             raise TrialError(f"a trial that has ended reports nothing, but trial {row} did. Ask for another.")
         outcome = value if isinstance(value, Outcome) else Outcome(value)
@@ -607,7 +607,7 @@ class Study:
         """`trial.report` of a trial that `ask` gave."""
         self._restore()
         held, number = self._held(trial), as_number(value, "a reported value")
-        self.observations.report(held, {self._placed(self.observations.row_of(held), step): number})
+        self.observations.report(held, {self._placed(self.observations.columns.row_of(held), step): number})
 
     def _placed(self, row: int, step: float) -> float:
         """The step that is kept: without a budget, one that is not greater than the last begins a stage behind it."""
@@ -627,7 +627,7 @@ class Study:
         """The trial that a handle stands for: the latest one that `report` has promoted it to, or itself."""
         if not self._promoted:
             return trial
-        row = first = self.observations.row_of(trial)
+        row = first = self.observations.columns.row_of(trial)
         while row in self._promoted:
             row = self._promoted[row]
         return trial if row == first else row
@@ -987,7 +987,7 @@ class Study:
         self._restore()
         self._state.check_classifier()
         told = self.observations
-        known = len(told), told.n_complete, told.n_failed, told.revision
+        known = len(told), told.ledger.statistics.n_complete, told.ledger.statistics.n_failed, told.ledger.revision
         if self._recommendation is None or self._recommendation[0] != known:
             self._recommendation = known, recommend(self._state)
         return self._recommendation[1]
@@ -1006,7 +1006,7 @@ class Study:
     @property
     def pending(self) -> list[Trial]:
         """The trials that were asked for and not told, in the order of asking, as after a crash."""
-        return self._running(self.observations.pending_rows.tolist())
+        return self._running(self.observations.columns.pending_rows.tolist())
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas DataFrame: one row a trial, with id, parameters, value and status.
@@ -1022,7 +1022,7 @@ class Study:
         observations = self._state.observations
         if observations.write_ahead_log.is_interrupted and not self._is_entered and self._lock.acquire(blocking=False):
             try:
-                observations.complete_pending_write()
+                observations.write_ahead_log.complete_pending_write()
             finally:
                 self._lock.release()
         return observations
@@ -1083,7 +1083,7 @@ class Study:
 
     def _settle(self) -> None:
         """Ends what interrupts have left undone, those that came upon its clearing up included."""
-        self._state.observations.complete_pending_write()
+        self._state.observations.write_ahead_log.complete_pending_write()
         self._allocator.settle()
 
     @property

@@ -54,7 +54,7 @@ def check_proposals(candidates: Candidates, classifier: Classifier, space: Searc
     require_equal(one, other, f"{where}, the same seed must give the same proposals")
     count = len(set(space.identify(one)))
     require(count == Q, f"{where}, {Q} proposals must be {Q} configurations, but are {count}")
-    old = data.observations.unseen(one).count(False)
+    old = data.observations.columns.unseen(one).count(False)
     require(old == 0, f"{where}, proposals must be new, but {old} of {Q} are evaluated or pending")
     snapped = space.encode(space.decode(one))
     require_equal(snapped, one, f"{where}, proposals must be points of configurations (`space.snap`)", 1e-9)
@@ -65,7 +65,7 @@ def check_proposals(candidates: Candidates, classifier: Classifier, space: Searc
 def check_quality(search: Search, proposed: Tensor, where: str = "") -> None:
     """The mean value of proposals is above that of three quarters of random new configurations."""
     random = search.space.sample(1000, torch.Generator().manual_seed(9))
-    random = random[torch.tensor(search.observations.unseen(random))]
+    random = random[torch.tensor(search.observations.columns.unseen(random))]
     bar = float(search.values(random).double().quantile(UPPER))
     mean = float(search.values(proposed).double().mean())
     require(

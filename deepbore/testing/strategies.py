@@ -104,7 +104,7 @@ class _Watched(Strategy):
         require(shape == (q, len(space)), f"{self.where}, {q} points must be proposed, but their shape is {shape}")
         count = len(set(space.identify(points)))
         require(count == q, f"{self.where}, {q} proposals must be {q} configurations, but are {count}")
-        old = view.observations.unseen(points).count(False)
+        old = view.observations.columns.unseen(points).count(False)
         require(old == 0, f"{self.where}, proposals must be new, but {old} of {q} are evaluated or pending")
         apart = float((space.encode(space.decode(points)) - points).abs().max())
         require(apart <= 1e-9, f"{self.where}, proposals must be points of configurations (`space.snap`)")

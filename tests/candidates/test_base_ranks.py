@@ -87,7 +87,7 @@ def test_ranks_that_share_a_finite_space_find_what_one_finds(q):
     alone = LocalSearch().propose(search, q)
     (together, _), _ = proposed_by_two(LocalSearch(), GRID, q)
     assert len(set(GRID.identify(together))) == q
-    assert all(search.observations.unseen(together))
+    assert all(search.observations.columns.unseen(together))
     assert torch.allclose(search.values(together), search.values(alone))
 
 

@@ -173,7 +173,7 @@ def test_known_points_are_the_best_and_the_newest_of_many():
     observations.add({"x": torch.linspace(0, 1, 5 * KNOWN).tolist()}, values)
     known = known_points(Search(Plainly(), Tops().bind(LINE), observations, torch.Generator()))
     assert len(known) == KNOWN
-    rows = {*observations.best_rows(KNOWN // 2).tolist(), *range(5 * KNOWN - KNOWN // 2, 5 * KNOWN)}
+    rows = {*observations.centres.best_rows(KNOWN // 2).tolist(), *range(5 * KNOWN - KNOWN // 2, 5 * KNOWN)}
     assert {float(x) for x in known} == {float(observations.points[row]) for row in rows}
 
 
@@ -195,7 +195,7 @@ def test_batches_larger_than_the_choice_are_filled_up(name, make):
     few = Listed(space.sample(10, torch.Generator().manual_seed(1)))
     found = make(few).propose(at, q=40)
     assert len(set(space.identify(found))) == 40
-    assert all(data.observations.unseen(found))
+    assert all(data.observations.columns.unseen(found))
 
 
 def test_each_point_of_a_thompson_batch_is_a_members_best():

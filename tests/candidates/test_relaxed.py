@@ -72,7 +72,7 @@ def test_random_restarts_are_uniform_points_as_they_come():
 @pytest.mark.parametrize("near_best", [True, False])
 def test_a_population_has_the_best_observed_points_if_it_may(near_best):
     search = searching(Bowl())
-    best = search.observations.points[search.observations.best_rows(1)]
+    best = search.observations.points[search.observations.centres.best_rows(1)]
     evolution = DifferentialEvolution(evaluations=20, population=10, near_best=near_best)
     assert (evolution.ranked(search, 1) == best).all(-1).any() == near_best
 
@@ -127,7 +127,7 @@ def test_evolution_begins_with_the_best_observed_points():
     top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
     at = search(FIVE, top, observed=30)
     first = DifferentialEvolution(evaluations=10, population=10).ranked(at, q=1)
-    best = at.observations.points[at.observations.best_rows(3)]
+    best = at.observations.points[at.observations.centres.best_rows(3)]
     assert [bool((first - point).norm(dim=-1).min() < 1e-9) for point in best] == [True, True, False]
 
 

@@ -36,7 +36,7 @@ def test_distinct_compares_configurations_and_fills_up():
     found = select_new(ranked, observations, 4, torch.Generator().manual_seed(0))
     assert torch.equal(found[0], ranked[1])
     assert len(set(GRID.identify(found))) == 4
-    assert all(observations.unseen(found))
+    assert all(observations.columns.unseen(found))
     with pytest.raises(SpaceExhausted, match="125 new configurations were asked for, but 1 of all 125"):
         select_new(ranked, observations, 125, torch.Generator())
 

@@ -95,7 +95,7 @@ def test_a_task_weighs_what_it_forecasts_of_this_run():
     study.add(columns, -values, task="reversed")
     study.add(columns, np.random.default_rng(0).permutation(values), task="random")
     study.add(columns, np.ones(60), task="constant")
-    assert study.observations.task_names == ("same", "reversed", "random", "constant")
+    assert study.observations.ledger.task_names == ("same", "reversed", "random", "constant")
     study.add(*table(30, seed=9))
     batch = study._state.data.labelled()
     weights = earlier(study).weights(batch).tolist()
@@ -147,10 +147,15 @@ def test_own_rows_alone_are_a_view_of_the_run():
     assert [alone.trial(k).params for k in range(3)] == [trial.params for trial in own(study)]
     assert alone.trial(2).attributes == {"host": "node7"}
     assert alone.best.value == study.best_trial.value
-    since = study.observations.n_since_best
-    assert (len(alone), alone.n_asked, alone.n_complete, alone.n_since_best) == (3, 2, 3, since)
-    assert study.observations.of_task(1).sorted_values.tolist() == sorted(table()[1])
-    assert new().observations.of_task(0).task_names == ()
+    since = study.observations.ledger.ranking.n_since_best
+    assert (
+        len(alone),
+        alone.ledger.n_asked,
+        alone.ledger.statistics.n_complete,
+        alone.ledger.ranking.n_since_best,
+    ) == (3, 2, 3, since)
+    assert study.observations.of_task(1).replicates.sorted_values.tolist() == sorted(table()[1])
+    assert new().observations.of_task(0).ledger.task_names == ()
 
 
 # --- the design ------------------------------------------------------------------------------------------------------
@@ -271,7 +276,7 @@ def test_a_csv_file_of_a_task(tmp_path):
     one, other = Study(PLANE), Study(PLANE)
     one.add_csv(tmp_path / "old.csv", task="old")
     other.add(columns, values, task="old")
-    assert one.observations.task_names == ("old",)
+    assert one.observations.ledger.task_names == ("old",)
     assert torch.equal(one.observations.points, other.observations.points)
     with pytest.raises(TableError, match=r"none\.csv can't be read"):
         one.add_csv(tmp_path / "none.csv", task="old")

@@ -58,7 +58,7 @@ def test_the_exponent_is_that_of_the_factor():
 def test_what_is_cheaper_than_the_best_trial_is_not_preferred_to_it():
     observations = priced(40)
     factor, points = expense(observations), SPACE.sobol(200, seed=9)
-    best = observations.trial(int(observations.best_rows(1)[0]))
+    best = observations.trial(int(observations.centres.best_rows(1)[0]))
     free = unbounded(factor).log_factor(points)
     own = float(unbounded(factor).log_factor(SPACE.encode([best.params]))[0])
     held = factor.log_factor(points)

@@ -42,7 +42,7 @@ def test_the_summary_says_when_the_space_is_exhausted(tmp_path):
     study = Study(SearchSpace({"k": Ordinal([1, 2, 3])}), journal=tmp_path / "run.jsonl")
     with pytest.warns(RuntimeWarning, match="trial"):
         study.optimize(lambda params: 1 / (params["k"] - 2), n_trials=10)
-    said = summary(study.observations.ledger, n_left=study.observations.n_left)
+    said = summary(study.observations.ledger, n_left=study.observations.columns.n_left)
     assert said.splitlines()[0].endswith("(3 trials, 1 failed, every configuration of the space)")
 
 

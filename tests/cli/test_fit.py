@@ -226,7 +226,7 @@ def test_a11_a_run_that_is_killed_at_its_start_can_be_begun_or_resumed(tmp_path)
     done = forked.run(command, cwd=tmp_path, env=ENV, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for at in range(1, 9):
-        assert Study.load(tmp_path / str(at) / "mine" / "journal.jsonl").observations.n_complete == 3
+        assert Study.load(tmp_path / str(at) / "mine" / "journal.jsonl").observations.ledger.statistics.n_complete == 3
 
 
 def fit(*args):

@@ -228,11 +228,11 @@ def test_added_results_are_rows_like_others():
     observations = reserved(1, "maximize")
     columns = {"x": [0.1, 0.2, 0.3], "c": ["a", "b", "b"], "m": [0.5, None, float("nan")]}
     observations.add(columns, [1.0, float("nan"), 3.0])
-    assert observations.n_failed == 1
+    assert observations.ledger.statistics.n_failed == 1
     assert observations.trial(3).params == {"x": 0.3, "c": "b"}
     assert observations.best.value == 3.0
     assert observations.trial(2).status is Status.FAILED
-    assert observations.unseen(SPACE.encode([{"x": 0.3, "c": "b"}, {"x": 0.4, "c": "b"}])) == [False, True]
+    assert observations.columns.unseen(SPACE.encode([{"x": 0.3, "c": "b"}, {"x": 0.4, "c": "b"}])) == [False, True]
     with pytest.raises(PointError, match="'m'"):
         observations.add({"x": [0.1], "c": ["a"], "m": [None]}, [1.0])
     with pytest.raises(PointError, match="missing"):

@@ -113,7 +113,7 @@ def test_what_is_replayed_is_what_was_known_bit_by_bit(tmp_path_factory, steps):
         match step:
             case "ask", q, budget:
                 observations.reserve(SPACE.sample(q, generator), budget)
-            case "tell", which, outcome if len(pending := observations.pending_rows):
+            case "tell", which, outcome if len(pending := observations.columns.pending_rows):
                 observations.tell(int(pending[which % len(pending)]), outcome)
             case "add", rows, task:
                 table = np.array(rows)

@@ -131,12 +131,15 @@ def told(trial, params):
 def known(study):
     """What a study knows, as plain data."""
     observations = study.observations
-    names = ("n_asked", "n_failed", "n_complete", "n_pruned", "n_withdrawn", "n_earlier", "n_since_best", "preferences")
+    names = ("n_failed", "n_complete", "n_pruned", "n_withdrawn", "n_earlier")
     tensors = ("points", "values", "constraints", "budgets", "tasks", "status", "first_rows", "noise")
-    columns = {name: str(None if (each := getattr(observations, name)) is None else each.tolist()) for name in tensors}
+    read = {name: getattr(observations.columns, name) for name in tensors}
+    columns = {name: str(None if each is None else each.tolist()) for name, each in read.items()}
     return (
-        {name: getattr(observations, name) for name in names}
+        {name: getattr(observations.ledger.statistics, name) for name in names}
         | columns
+        | {"n_asked": observations.ledger.n_asked, "preferences": observations.preferences}
+        | {"n_since_best": observations.ledger.ranking.n_since_best}
         | {
             "trials": [told(trial, study.space.plain(trial.params)) for trial in study.trials],
             "best": [best_of(study.best_trial)] if observations.k == 1 else [each.id for each in study.pareto_front],

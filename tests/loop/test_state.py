@@ -268,7 +268,7 @@ def test_what_a_loaded_study_has_left_pending_is_evaluated_first(tmp_path):
     seen = []
     loaded.optimize(lambda params: seen.append(params) or basin(params), 2)
     assert seen[:2] == [first.params, third.params]
-    assert len(loaded.trials) == loaded.observations.n_complete == 5
+    assert len(loaded.trials) == loaded.observations.ledger.statistics.n_complete == 5
     assert loaded.trials[second.id].value == 0.5
 
 

@@ -56,7 +56,10 @@ def test_no_improvement_counts_the_trials_since_the_best():
         result = minimize(lambda params: next(values), PLANE, 10, stop_when=NoImprovement(3), n_initial=DESIGN)
     assert len(result.values) == 5
     result.study.optimize(lambda params: next(values), 5)
-    assert (result.study.observations.n_complete, len(result.values)) == (9, 5)  # a result is a record
+    assert (result.study.observations.ledger.statistics.n_complete, len(result.values)) == (
+        9,
+        5,
+    )  # a result is a record
 
 
 @pytest.mark.parametrize("task", [None, "before"])
@@ -66,7 +69,7 @@ def test_earlier_results_begin_the_count_of_no_improvement_anew(task):
         study.tell(trial, value)
     study.add({"x": [0.3, 0.1, 0.2], "y": [-0.2, 0.5, 0.6]}, [5.0, 6.0, 7.0], task=task)
     study.optimize(lambda params: 3.0, 9, stop_when=NoImprovement(3))
-    assert study.observations.n_asked == 3 + 3
+    assert study.observations.ledger.n_asked == 3 + 3
 
 
 @pytest.mark.slow
@@ -132,7 +135,7 @@ def test_earlier_results_that_are_added_meanwhile_are_not_counted_as_trials():
         study.add({"x": trial.params["y"], "y": trial.params["x"]}, 1.0)
 
     study.optimize(bowl, 5, callbacks=[add])
-    assert (study.observations.n_asked, len(study.trials)) == (5, 10)
+    assert (study.observations.ledger.n_asked, len(study.trials)) == (5, 10)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_it_has_the_search_of_the_first_look_at_the_best_rows_elsewhere():
     assert len(proposal.points) == 3
     assert proposal.model is search.classifier is other.model
     assert search.acquisition is view.first.acquisition
-    values = study.observations.user_values[:, 0]
+    values = study.observations.columns.user_values[:, 0]
     elsewhere = [row for row in range(30) if row >= 10]
     assert search.centre_rows.tolist() == sorted(elsewhere, key=lambda row: float(values[row]))
 

@@ -39,7 +39,7 @@ def test_a_trial_is_complete_with_its_first_comparison_and_its_value_is_its_util
     assert study.best_trial == study.trials[0]
     assert study.to_frame()["value"].tolist()[:3] == values[:3]
     assert study.observations.preferences == ((0, 1), (1, 2))
-    assert study.observations.n_complete == 3
+    assert study.observations.ledger.statistics.n_complete == 3
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ def test_batches_and_workers_that_come_and_go():
     for trial in pending:
         study.tell(trial, disc(trial.params).values[0], constraints=disc(trial.params).constraints)
     study.optimize(disc, 6, batch_size=3)
-    assert study.observations.n_complete == 20
+    assert study.observations.ledger.statistics.n_complete == 20
     assert study.best_trial.value < 0.45
 
 
@@ -87,10 +87,10 @@ def test_stop_rules_heed_constraints():
     rules = [TargetReached(-0.01), ExpectedImprovementBelow(0.99, proposals=1)]
     study = Study(SQUARE, seed=0, n_initial=5)
     study.optimize(outside, 8, stop_when=rules)  # values that low are there, but none is feasible
-    assert study.observations.n_complete == 8
+    assert study.observations.ledger.statistics.n_complete == 8
     study = Study(SQUARE, seed=0, n_initial=5)
     study.optimize(disc, 12, stop_when=rules[1])
-    assert study.observations.n_complete < 12
+    assert study.observations.ledger.statistics.n_complete < 12
 
 
 def test_a_coreset_of_many_rows_keeps_the_cost_flat():

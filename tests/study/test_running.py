@@ -284,7 +284,7 @@ def test_an_objective_may_tell_the_trial_that_runs():
 
     study.optimize(tells, 4)
     assert study.trials[1].value == 0.5
-    assert study.observations.n_complete == 4
+    assert study.observations.ledger.statistics.n_complete == 4
 
 
 def test_what_an_objective_says_of_its_own_training_is_heard(caplog, monkeypatch):

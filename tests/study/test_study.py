@@ -100,7 +100,7 @@ def test_threads_share_a_study_one_call_at_a_time(tmp_path):
     with ThreadPoolExecutor(4) as pool:
         for future in [pool.submit(work) for _ in range(4)]:
             future.result()
-    assert study.observations.n_complete == len({str(trial.params) for trial in study.trials}) == 16
+    assert study.observations.ledger.statistics.n_complete == len({str(trial.params) for trial in study.trials}) == 16
     assert Study.load(tmp_path / "run.jsonl").trials == study.trials
 
 
@@ -517,7 +517,7 @@ def test_c5_scalars_arrays_and_seeds_of_numpy_and_torch_are_welcome():
     assert [trial.value for trial in study.trials] == [0.5, 0.25, 1.0, 2.0, 3.0, 2.0]
     study.add({"x": np.linspace(0, 1, 3), "y": torch.zeros(3)}, np.arange(3))
     study.add({"x": np.float64(0.1), "y": np.array(0.2)}, np.float64(4))
-    assert study.observations.n_complete == 10
+    assert study.observations.ledger.statistics.n_complete == 10
     result = minimize(
         lambda params: np.float32(bowl(params)), PLANE, np.int64(3), timeout=np.float64(60), n_initial=DESIGN
     )

@@ -11,8 +11,7 @@ import numpy as np
 from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
 from deepbore.data.ranking import best_among
-from deepbore.data.times import Span
-from deepbore.data.trial import sign_of
+from deepbore.data.trial import Span, sign_of
 from deepbore.plots.history_chart import COLOURS
 from deepbore.plots.on_plotly import Drawing, line, remark, text, titled, value_axis
 from deepbore.plots.page.page import Page, render

@@ -170,7 +170,7 @@ class TrustRegion(db.LocalSearch):
         self.before: float | None = None
 
     def ranked(self, search: Search, q: int) -> Tensor:
-        rows = search.observations.best_rows(1)
+        rows = search.observations.centres.best_rows(1)
         self._learn(float(search.observations.values[rows[0], 0]), len(search.space))
         if float(torch.rand(1, generator=search.generator)) >= 0.75:
             self.before = None  # what comes of it says nothing of the box

@@ -94,7 +94,7 @@ def test_where_the_share_is_nothing_no_proposal_is_ambitious():
 
 def test_an_ambitious_proposal_does_not_keep_to_the_neighbours_of_the_best():
     at = search(FIVE, torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7]), observed=30)
-    best = at.observations.points[at.observations.best_rows(3)]
+    best = at.observations.points[at.observations.centres.best_rows(3)]
     ranked = RaisedIncumbent(LocalSearch(focus=1), share=1.0).ranked(at, q=1)
     assert ((ranked[:, None] != best).sum(-1).min(1).values == 5).any()
 

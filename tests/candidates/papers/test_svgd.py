@@ -213,7 +213,7 @@ def test_a_batch_has_exactly_q_new_points(name, q):
     one, other = (SVGDCandidates(steps=10).propose(trained(classifier, data, ClassProbability()), q) for _ in range(2))
     assert torch.equal(one, other)
     assert len(set(space.identify(one))) == q
-    assert all(data.observations.unseen(one))
+    assert all(data.observations.columns.unseen(one))
     assert torch.equal(one, space.snap(one))
 
 

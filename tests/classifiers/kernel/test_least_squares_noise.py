@@ -99,7 +99,7 @@ def test_noise_goes_with_constraints_and_earlier_tasks(tell):
     study.fit()
     told, best = study.observations, study.classifier.best_label
     scenarios = study.classifier.posterior(told.points).noiseless
-    may_be_best = told.feasible & (told.tasks == 0)
+    may_be_best = told.feasible & (told.columns.tasks == 0)
     of_those, of_others = (scenarios.mean[rows].amax(0) for rows in (may_be_best, ~may_be_best))
     assert (of_others > of_those).any()
     assert (of_those - scenarios.shift).numpy() == pytest.approx(float(best), abs=1e-4)

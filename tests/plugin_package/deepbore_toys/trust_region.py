@@ -37,7 +37,7 @@ class TrustRegion(Strategy):
     def propose(self, view: View, q: int) -> Proposal:
         search = view.search(self.classifier, LogExpectedImprovement())
         random = view.space.sample(self.samples, view.generator)
-        rows = view.observations.best_rows(1)
+        rows = view.observations.centres.best_rows(1)
         if len(rows):  # levels and categories stay those of the random points
             centre, moving = search.points(rows), list(view.space.moving_columns)
             moved = centre + self.side * (random - 0.5)
