@@ -32,7 +32,7 @@ def by_hand(study: Study) -> torch.Tensor:
     ensemble.ask(1)  # trains it
     model = BoTorchClassifier(ensemble.classifier)
     acquisition = qUpperConfidenceBound(model, beta=1.0, sampler=EveryMember())
-    points, _ = optimize_acqf(acquisition, bounds=space.bounds, q=3, num_restarts=4, raw_samples=64)
+    points, _ = optimize_acqf(acquisition, bounds=space.points.bounds, q=3, num_restarts=4, raw_samples=64)
     return points
 
 

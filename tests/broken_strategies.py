@@ -61,14 +61,14 @@ class Unsnapped(Sound):
 
 class AnyStream(Sound):
     def change(self, points, view):
-        return view.space.snap(torch.rand(points.shape, dtype=points.dtype))
+        return view.space.points.snap(torch.rand(points.shape, dtype=points.dtype))
 
 
 class StreamOfItsOwn(Sound):
     def change(self, points, view):
         stream = torch.Generator()
         stream.seed()
-        return view.space.sample(len(points), stream)
+        return view.space.points.sample(len(points), stream)
 
 
 class NoPlainState(Sound):

@@ -66,7 +66,7 @@ class GreedyBatch(WrappedSearch):
 
     def _chosen(self, search: Search, pool: Tensor, pending: Tensor, q: int) -> Tensor:
         """Rows of the pool, in the order of choice: q of them, or all. All tensors stay on the device."""
-        place = Coordinates(search.space).to(pool.device)
+        place = Coordinates(search.space.points).to(pool.device)
         x, known, taken = place(pool), place(known_points(search)), place(pending)
         near, parts = self._radius(taken, known), x.split(PART)  # in parts: pool and taken grow with the batch
         density, nearest = search.log_densities(pool), torch.full_like(x[:, 0], math.inf)

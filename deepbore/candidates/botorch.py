@@ -192,7 +192,7 @@ class BoTorchBatch(Candidates):
             return None
         ends, _ = optimize_acqf(
             acquisition,
-            bounds=search.space.bounds.to(starts),
+            bounds=search.space.points.bounds.to(starts),
             q=starts.shape[1],
             num_restarts=len(starts),
             batch_initial_conditions=starts,
@@ -200,7 +200,8 @@ class BoTorchBatch(Candidates):
             return_best_only=False,
             options={"maxiter": self.iterations, "batch_limit": len(starts)},
         )
-        tops = search.space.project_to_feasible(starts.flatten(0, 1), ends.detach().flatten(0, 1)).view_as(starts)
+        tops = search.space.points.project_to_feasible(starts.flatten(0, 1), ends.detach().flatten(0, 1))
+        tops = tops.view_as(starts)
         with torch.no_grad():
             values, before = acquisition(tops), acquisition(starts)
         is_met = feasible(tops.flatten(0, 1), constraints).view(tops.shape[:2]).all(-1)

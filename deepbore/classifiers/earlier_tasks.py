@@ -110,7 +110,7 @@ class EarlierTasks:
         """
         space, device = self.observations.space, self.observations.points.device
         known = [task.batch.points.to(device) for task in self.tasks if task.batch is not None]
-        points = torch.cat([*known, space.sobol(DESIGNED, seed=0).to(device)])
+        points = torch.cat([*known, space.points.sobol(DESIGNED, seed=0).to(device)])
         forecasts = self.forecasts(points)
         orders = torch.cat([forecasts.mean(-1, keepdim=True), forecasts], dim=-1).argsort(dim=0, descending=True)
         return points[orders[: count + self.observations.n_distinct].flatten()]
@@ -165,7 +165,7 @@ class EarlierTasks:
         batch = labelled.coreset(ROWS, stream)
         model = KernelPLS(iterations=ITERATIONS, additive=False)
         model.generator = stream
-        model.bind(self.observations.space.without_fixed)
+        model.bind(self.observations.space.points.without_fixed)
         try:
             model.to(own.points.device).learn(batch)
         except LinAlgError as error:

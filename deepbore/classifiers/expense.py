@@ -69,7 +69,7 @@ class Expense:
         points = observations.points[torch.from_numpy(rows).to(observations.points.device)]
         z = torch.from_numpy((logs - logs.mean()) * SCALE / spread).to(points.device)[:, None]
         model = KernelPLS(alike=False, crashes=False, additive=False)
-        model.bind(observations.space.without_fixed)
+        model.bind(observations.space.points.without_fixed)
         model.to(points.device).learn(LabelledBatch(points, z, torch.ones_like(z[:, 0])).coreset(ROWS, generator))
         (best,) = observations.centres.best_rows(1).tolist() or (-1,)
         own = z[rows == best]

@@ -6,7 +6,7 @@
 
 Of a line with "began" `deepbore.data.events.Timed` is the event, of one with "steps" `Reported`. They are not in the
 journal: equal runs have equal journals, a journal has one writer, and running trials report from other processes. They
-are not synced, which is most of what a line of the journal costs. Where a note can't be written there is none, and lines
+are not synced, which is most of what a line of the journal costs. Where a note can't be written there is none. Lines
 that say nothing are passed over.
 
 Times are in seconds since 1970. `finished` is written where a run has done what it was to do, with the number of trials

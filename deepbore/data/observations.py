@@ -394,7 +394,7 @@ class Observations:
         new = range(len(self), len(self) + len(points))
         earlier: Sequence[int | None] = resume_from or [None] * len(points)
         rows = zip(new, params, self._to_spend(budget, len(points)), earlier, strict=True)
-        asked = [Asked(row, self.space.plain(each), spends, before) for row, each, spends, before in rows]
+        asked = [Asked(row, self.space.points.plain(each), spends, before) for row, each, spends, before in rows]
         append, place = staged_rows(self.ledger, asked), self.columns.stage_rows(self.space.encode(params))
         self.enter(asked, append, place, *([] if effect is None else [effect]))
         return list(new)
@@ -614,7 +614,7 @@ class Observations:
         def effect() -> None:
             self.columns.space = space
 
-        event = Fixed(space.plain(space.fixed))
+        event = Fixed(space.points.plain(space.fixed))
         self.enter([event], event.stage(self.ledger), effect)
 
     def enqueue(self, params: Mapping[str, Any], effect: Effect) -> None:

@@ -153,13 +153,13 @@ def replay(journal: Log, space: "SearchSpace | None" = None) -> History:
     own = _space_of(path, ledger, space)
     with _naming_the_line(journal, own):
         observations = Observations.of(own, ledger)
-        queue = [observations.space.encode_part(params) for params in ledger.queue]
+        queue = [observations.space.points.encode_part(params) for params in ledger.queue]
     return History(observations, ledger.header, journal, queue)
 
 
 def _space_of(path: Path, ledger: Ledger, space: "SearchSpace | None") -> "SearchSpace":
     """The space of a run: a given one, if it is the one that the journal declares."""
-    from deepbore.space import SearchSpace
+    from deepbore.space.search_space import SearchSpace, with_defaults_of
 
     with declaring(path):
         for name, each in ledger.space.items():
@@ -171,7 +171,7 @@ def _space_of(path: Path, ledger: Ledger, space: "SearchSpace | None") -> "Searc
             f"{path} holds a run on another space than this one: {'; '.join(other)}. Give the space of that run, or "
             "name another file."
         )
-    return kept if space is None else space.with_defaults_of(kept)
+    return kept if space is None else with_defaults_of(space, kept)
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def _encode(line: Line, space: "SearchSpace") -> None:
     elif isinstance(event, Fixed):
         space.with_fixed(event.params)
     elif isinstance(event, Enqueued):
-        space.encode_part(event.params)
+        space.points.encode_part(event.params)
 
 
 def _without_defaults(declared: Mapping[str, Any]) -> dict[str, Any]:

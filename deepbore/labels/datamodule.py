@@ -190,7 +190,7 @@ class LabelledObservations:
     @property
     def space(self) -> SearchSpace:
         """The search space without fixed parameters: a classifier learns all of it."""
-        return self.observations.space.without_fixed
+        return self.observations.space.points.without_fixed
 
     def labelled(self) -> LabelledBatch:
         """All rows of this run with their current labels, without those of earlier tasks.

@@ -79,14 +79,15 @@ class Engine:
             return self.state.strategy.propose(self.view(), q).points
         state, own = self.state, self.state.own
         if not state.has_earlier_tasks:
-            sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed, prior=True)
-            if not state.n_designed and state.space.is_high_dimensional and state.space.is_continuous:
-                sobol[:1] = state.space.in_the_middle(sobol[:1])
+            sobol = state.space.points.sobol(4 * q, state.seed, skip=state.n_designed, prior=True)
+            if not state.n_designed and state.space.points.is_high_dimensional and state.space.points.is_continuous:
+                sobol[:1] = state.space.points.in_the_middle(sobol[:1])
             return select_new(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():
             promising = state.earlier.promising(q)
             promising = promising[first_new_rows(promising, own, q)]
-        sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed // 2, prior=True).to(own.points.device)
+        sobol = state.space.points.sobol(4 * q, state.seed, skip=state.n_designed // 2, prior=True)
+        sobol = sobol.to(own.points.device)
         return select_new(alternating(promising, sobol, state.n_designed % 2), own, q, state.generator)
 
     def propose(self, q: int) -> Proposal:
@@ -155,7 +156,7 @@ class Engine:
             return True
 
         def learn() -> bool:
-            state.feasibility.fit(batch, state.space.without_fixed, state.generator)
+            state.feasibility.fit(batch, state.space.points.without_fixed, state.generator)
             return True
 
         return view.agreed(learn, "the constraints could not be learned, exploring instead: %s")
@@ -261,8 +262,8 @@ class Engine:
         if not (whole := [each for each in queue if not is_open(each)]):
             return len(queue)
         points = torch.stack(whole)
-        points = points[space.permitted(points) & torch.tensor(self.state.observations.columns.unseen(points))]
-        return len(set(space.identify(points))) + len(queue) - len(whole)
+        points = points[space.points.permitted(points) & torch.tensor(self.state.observations.columns.unseen(points))]
+        return len(set(space.points.identify(points))) + len(queue) - len(whole)
 
     # --- reserving and recording -------------------------------------------------------------------------------------
 
@@ -311,12 +312,12 @@ class Engine:
     def _completed(self, point: Tensor) -> Tensor:
         """A point of the queue with a proposal for what it leaves open; a known one if all are known."""
         state, observations = self.state, self.state.observations
-        space = observations.space.with_part(point)
+        space = observations.space.points.with_part(point)
         with observations.holding(space):
             try:
                 found = self.design(1) if state.n_missing else self.propose(1).points
             except SpaceExhausted:
-                found = space.sample(1, state.generator)
+                found = space.points.sample(1, state.generator)
         return found[0].to(point.device)
 
     def reserve_promoted(self, q: int, of: int | None = None) -> list[int]:

@@ -69,8 +69,8 @@ def promotable(observations: Observations, budget: Budget, low: float, up: float
     configurations, top = observations.columns.first_rows, best_of_rung(observations, budget, low)
     tried = torch.isin(configurations[top], configurations[observations.budgets == up])
     rows = top[~tried]
-    if observations.space.is_fixed:
-        rows = rows[observations.space.permitted(observations.points[rows])]
+    if observations.space.points.is_fixed:
+        rows = rows[observations.space.points.permitted(observations.points[rows])]
     place = torch.arange(len(rows), device=rows.device)
     of_the_best = torch.full_like(configurations, len(rows)).scatter_reduce(0, configurations[rows], place, "amin")
     return rows[of_the_best[configurations[rows]] == place]

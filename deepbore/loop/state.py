@@ -191,12 +191,12 @@ class RunState:
             PointError: for a configuration outside the space.
         """
         self.observations.write_ahead_log.complete_pending_write()
-        point = self.space.encode_part(params)
-        params = self.space.structure.with_parents(self.space.encoding.without_gaps(params))
+        point = self.space.points.encode_part(params)
+        params = self.space.points.structure.with_parents(self.space.points.encoding.without_gaps(params))
         columns = {name: column for column, name in enumerate(self.space.names) if name in params}
         parameters = self.space.parameters
         kept = {name: parameters[name].decode_plain(point[[column]])[0] for name, column in columns.items()}
-        queue = [*self.queue, self.space.encode_part(kept)]  # with the precision of the journal
+        queue = [*self.queue, self.space.points.encode_part(kept)]  # with the precision of the journal
 
         def effect() -> None:
             self.queue = queue
@@ -211,7 +211,7 @@ class RunState:
     def bind(self) -> None:
         """Creates the weights of the models that have none."""
         for model in self.models:
-            model.bind(self.space.without_fixed, self.recipe.labels.outputs)
+            model.bind(self.space.points.without_fixed, self.recipe.labels.outputs)
 
     def copies_of_models(self) -> list[Classifier | None]:
         """A copy of each model with the same generator; None for one that cannot be copied."""
@@ -288,7 +288,7 @@ class RunState:
             self.recipe.labels.load_state_dict(state["labels"])
         self.feasibility = Feasibility()
         if "feasibility" in state:
-            self.feasibility.load_state_dict(state["feasibility"], self.space.without_fixed)
+            self.feasibility.load_state_dict(state["feasibility"], self.space.points.without_fixed)
         self.metrics = Metrics() if "metrics" in state else None
         if self.metrics is not None:
             self.metrics.load_state_dict(state["metrics"])

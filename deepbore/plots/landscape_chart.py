@@ -172,7 +172,7 @@ def _draw_boundary(axes: "Axes", study: "Study", objective: Objective, tau: floa
     """Where the objective equals tau: the border that the classifier should learn."""
     p, q = study.space.parameters.values()
     xs, ys = (grid(each, COARSE if each.levels is None else LEVELS) for each in (p, q))
-    points = study.space.without_fixed.snap(torch.cartesian_prod(xs, ys))
+    points = study.space.points.without_fixed.points.snap(torch.cartesian_prod(xs, ys))
     values = _values(objective, study, points).reshape(len(xs), len(ys)).T
     drawn = axes.contour(
         on_axis(p, xs), on_axis(q, ys), values, levels=[tau], colors=TAU, linewidths=1.3, linestyles="--"

@@ -205,7 +205,7 @@ def centre(study: "Study", columns: Sequence[int] = ()) -> Tensor | None:
     """
     space, observations = study.space, study.observations
     points = observations.points[observations.centres.best_rows(MANY)].cpu()
-    active = space.active(points)
+    active = space.points.active(points)
     suited = active[:, list(columns)].all(-1)
     if not bool(suited.any()):
         return None

@@ -119,7 +119,7 @@ class SubsetStrategy(Strategy):
     def prepare(self, view: View) -> None:
         """Binds the model, and puts it on the device of the rows."""
         assert view.batch is not None
-        self._bind(view.space.without_fixed)
+        self._bind(view.space.points.without_fixed)
         self.model.generator = view.generator
         self.model.to(view.batch.points.device)
 

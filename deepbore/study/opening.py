@@ -22,6 +22,7 @@ from deepbore.loop.metrics import Metrics
 from deepbore.loop.recipe import Recipe, given_names, shown
 from deepbore.loop.state import RunState, as_seed, metrics_of, restore
 from deepbore.space import Parameter, SearchSpace
+from deepbore.space.search_space import as_space
 from deepbore.strategies import Strategy
 from deepbore.strategies.sampling import named_strategy
 from deepbore.study.options import Parts, StudyOptions, check_parts
@@ -175,7 +176,7 @@ def _as_space(space: Any) -> SearchSpace:
         raise SettingError(
             f"space must be a SearchSpace, or a dict of parameters, but got {space!r:.100}. Give SearchSpace({{...}})."
         )
-    return SearchSpace.of(space)
+    return as_space(space)
 
 
 # --- a new run -------------------------------------------------------------------------------------------------------

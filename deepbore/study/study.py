@@ -45,6 +45,7 @@ from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Listener, RunControl, as_rules
 from deepbore.names import no_attribute
 from deepbore.space import Parameter, Params, SearchSpace
+from deepbore.space.search_space import check_known
 from deepbore.study.opening import WRITERS, Check, Loaded, loaded, opened
 from deepbore.study.options import (
     Parts,
@@ -369,7 +370,7 @@ class Study:
         """
         several = [as_params(each, self.space) for each in rows_of(params)]
         for each in several:
-            self.space.encode_part(each)
+            self.space.points.encode_part(each)
         self._restore()
         for each in several:
             self._state.enqueue(each)
@@ -1077,7 +1078,7 @@ class Study:
     def _resume(self) -> None:
         """Restores the state of a loaded run, the classifier included, and continues it."""
         if self._loaded is not None:
-            self.space.check_known()
+            check_known(self.space)
             self._loaded.resume()
             self._loaded = None
 

@@ -65,7 +65,7 @@ def test_improvement_rises_with_the_mean_and_falls_with_the_best_label(mean, std
 def test_a_classifier_measures_improvement_from_the_best_label_of_its_batch():
     space = TOY_SPACES["continuous"]
     classifier = fit(KernelPLS(), toy_data(space, 20), epochs=1)
-    posterior = classifier.posterior(space.sobol(6, seed=0))
+    posterior = classifier.posterior(space.points.sobol(6, seed=0))
     at_one = LogExpectedImprovement()(posterior, classifier.best_label)
     assert (LogExpectedImprovement()(posterior, 0.8 * classifier.best_label) > at_one).all()
 

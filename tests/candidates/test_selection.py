@@ -35,7 +35,7 @@ def test_distinct_compares_configurations_and_fills_up():
     ranked = torch.tensor([[1.2, 0.9, 1.0], [2.0, 2.0, 2.0], [2.1, 1.9, 2.0]], dtype=torch.float64)
     found = select_new(ranked, observations, 4, torch.Generator().manual_seed(0))
     assert torch.equal(found[0], ranked[1])
-    assert len(set(GRID.identify(found))) == 4
+    assert len(set(GRID.points.identify(found))) == 4
     assert all(observations.columns.unseen(found))
     with pytest.raises(SpaceExhausted, match="125 new configurations were asked for, but 1 of all 125"):
         select_new(ranked, observations, 125, torch.Generator())
@@ -66,7 +66,7 @@ def test_equal_points_of_trees_are_taken_at_random(candidates):
 
 def test_equal_points_of_networks_stay_in_order():
     at = Search(ClassProbability(), MLPClassifier().bind(GRID), Observations(GRID), generator())
-    points = GRID.enumerate()
+    points = GRID.points.enumerate()
     assert torch.equal(at.sorted(points, torch.zeros(125))[0], points)
     order = at.sorted(points, torch.arange(125) // 5)[1]
     assert (order.diff() <= 0).all()

@@ -30,7 +30,7 @@ def bowl(params):
 
 def table(n=60, seed=1, of=bowl):
     """Columns and values of n random rows of a task."""
-    rows = PLANE.decode(PLANE.sample(n, torch.Generator().manual_seed(seed)))
+    rows = PLANE.decode(PLANE.points.sample(n, torch.Generator().manual_seed(seed)))
     return {name: [row[name] for row in rows] for name in PLANE.names}, np.array([of(row) for row in rows])
 
 
@@ -82,7 +82,7 @@ def test_values_of_other_tasks_do_not_touch_the_labels_of_this_run():
 @settings(max_examples=5)
 @given(st.floats(0.01, 100), st.floats(-100, 100))
 def test_the_scale_of_a_tasks_values_does_not_matter(scale, shift):
-    points = PLANE.sobol(20, seed=0)
+    points = PLANE.points.sobol(20, seed=0)
     with torch.no_grad():
         ours, theirs = (earlier(study).forecasts(points) for study in (new("old"), new("old", scale, shift)))
     assert torch.allclose(ours, theirs, atol=2e-3)
@@ -133,7 +133,7 @@ def test_a_task_without_anything_to_tell_apart_is_passed_over():
     study.add(columns, [1.0, 1.0, 1.0], task="constant")
     study.add(columns, [np.nan] * 3, task="failed")
     go_on(study, 8)
-    assert earlier(study).forecasts(PLANE.sobol(3, seed=0)).tolist() == [[0, 0]] * 3
+    assert earlier(study).forecasts(PLANE.points.sobol(3, seed=0)).tolist() == [[0, 0]] * 3
     assert len(own(study)) == 8
 
 
@@ -317,7 +317,7 @@ def test_the_design_begins_with_the_best_of_all_tasks_together_and_then_of_each_
     asked = PLANE.encode([trial.params for trial in study.ask(6)])[::2]
     with torch.no_grad():
         chosen = earlier(study).forecasts(asked)
-        others = earlier(study).forecasts(torch.cat([study.observations.points, PLANE.sobol(1000, seed=0)]))
+        others = earlier(study).forecasts(torch.cat([study.observations.points, PLANE.points.sobol(1000, seed=0)]))
     assert float(chosen[0].mean()) >= others.mean(-1).max() - 1e-3
     assert float(chosen[1, 0]) >= others[:, 0].max() - 1e-3
     assert float(chosen[2, 1]) >= others[:, 1].max() - 1e-3

@@ -51,7 +51,7 @@ def test_what_is_written_is_read(tmp_path_factory, space, seed, values):
         choices = [str(choice) for choice in getattr(parameter, "choices", [])]
         assume(len(set(choices)) == len(choices))
         assume(all(text.isprintable() or text in "\n\t" for text in choices))
-    params = space.decode(space.sample(5, torch.Generator().manual_seed(seed)))
+    params = space.decode(space.points.sample(5, torch.Generator().manual_seed(seed)))
     path = tmp_path_factory.mktemp("csv") / "earlier.csv"
     write(path, space, params, values)
     study = Study(space)
@@ -220,7 +220,7 @@ SPACE = SearchSpace({"x": Real(0, 1), "c": Categorical(["a", "b"]), "m": Real(0,
 
 def reserved(n, direction="minimize"):
     observations = Observations(SPACE, direction)
-    observations.reserve(SPACE.sample(n, torch.Generator().manual_seed(0)))
+    observations.reserve(SPACE.points.sample(n, torch.Generator().manual_seed(0)))
     return observations
 
 

@@ -23,7 +23,7 @@ HEADER = {"space": SPACE.to_dict(), "directions": ["minimize"], "seed": 3}
 
 def reserved(n, direction="minimize"):
     observations = Observations(SPACE, direction)
-    observations.reserve(SPACE.sample(n, torch.Generator().manual_seed(0)))
+    observations.reserve(SPACE.points.sample(n, torch.Generator().manual_seed(0)))
     return observations
 
 
@@ -88,7 +88,7 @@ def test_a_suggestion_costs_the_same_with_a_million_rows():
         times = []
         for row in range(n, n + 30):
             start = time.perf_counter()
-            assert observations.reserve(space.sample(1, generator)) == [row]
+            assert observations.reserve(space.points.sample(1, generator)) == [row]
             observations.tell(row, -1.0)
             times.append(time.perf_counter() - start)
         seconds[n] = min(times)
@@ -121,7 +121,7 @@ def test_numbers_that_no_float_holds_are_refused(digits):
 
 def test_a_trial_of_another_run_is_refused_and_a_changed_dict_is_not():
     one, other = reserved(2), Observations(SPACE)
-    other.reserve(SPACE.sample(2, torch.Generator().manual_seed(1)))
+    other.reserve(SPACE.points.sample(2, torch.Generator().manual_seed(1)))
     with pytest.raises(TrialError, match="told to the run that gave it"):
         one.tell(other.trial(0), -123)
     with pytest.raises(TrialError, match="told to the run that gave it"):
@@ -138,7 +138,7 @@ def test_the_journal_is_strict_json_of_every_event(tmp_path):
     path = tmp_path / "deep" / "run.jsonl"
     observations = Observations(SPACE)
     observations.journal = Journal.begin(path, HEADER)
-    rows = observations.reserve(SPACE.sample(3, torch.Generator().manual_seed(0)))
+    rows = observations.reserve(SPACE.points.sample(3, torch.Generator().manual_seed(0)))
     observations.tell(rows[1], 0.25)
     observations.tell(rows[0], float("inf"))
     observations.add({"x": [0.1], "c": ["b"], "m": [None]}, [float("nan")])

@@ -52,7 +52,7 @@ def test_one_missing_value_of_several_fails_a_trial():
 @pytest.mark.parametrize("wrong", [1.0, (1, 2, 3), Outcome(5)])
 def test_another_number_of_values_is_refused(wrong):
     observations = Observations(SPACE, ["minimize", "minimize"])
-    observations.reserve(SPACE.sample(1, torch.Generator()))
+    observations.reserve(SPACE.points.sample(1, torch.Generator()))
     with pytest.raises(ValueTypeError, match="number of objective values must be 2"):
         observations.tell(0, wrong)
     observations.tell(0, (1, 2))
@@ -81,7 +81,7 @@ def test_the_best_is_feasible_and_the_first_outcome_fixes_the_number_of_constrai
         0,
         1,
     ]
-    observations.reserve(SPACE.sample(1, torch.Generator()))
+    observations.reserve(SPACE.points.sample(1, torch.Generator()))
     for wrong in (1.0, Outcome(1, constraints=[1]), Outcome(1, constraints=[1, 2, 3])):
         with pytest.raises(ValueTypeError, match="number of constraints must be 2"):
             observations.tell(5, wrong)
@@ -147,15 +147,15 @@ def test_other_tasks_are_rows_that_are_not_compared():
 
 def test_budgets_are_those_of_asking_or_those_that_were_spent():
     observations = Observations(SPACE)
-    observations.reserve(SPACE.sample(2, torch.Generator()), budget=np.int64(9))
-    observations.reserve(SPACE.sample(1, torch.Generator()))
+    observations.reserve(SPACE.points.sample(2, torch.Generator()), budget=np.int64(9))
+    observations.reserve(SPACE.points.sample(1, torch.Generator()))
     observations.tell(0, Outcome(1, budget=7.5))
     observations.tell(1, 2)
     observations.add({"x": [0.1, 0.2], "c": ["b", "b"], "m": [None, None]}, [1, 2], budgets=[3, float("nan")])
     assert [observations.trial(row).budget for row in range(5)] == [7.5, 9.0, None, 3.0, None]
     for odd in (math.nan, math.inf, "all", True):
         with pytest.raises(ValueTypeError, match="budget must be a"):
-            observations.reserve(SPACE.sample(1, torch.Generator()), budget=odd)
+            observations.reserve(SPACE.points.sample(1, torch.Generator()), budget=odd)
     with pytest.raises(ValueTypeError, match="finite"):
         observations.add({"x": 0.1, "c": "b"}, 1, budgets=math.inf)
     with pytest.raises(ShapeError, match="one budget"):

@@ -139,7 +139,7 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueTypeError, match="noise"):
         told([0.1, 0.2], [1.0, 2.0], noise=[0.1, -1])
     study = Observations(LINE, ["minimize", "minimize"])
-    (row,) = study.reserve(LINE.sobol(1, seed=0))
+    (row,) = study.reserve(LINE.points.sobol(1, seed=0))
     with pytest.raises(ValueTypeError, match="noise"):
         study.tell(row, Outcome([1.0, 2.0], noise=0.1))
 

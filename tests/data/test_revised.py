@@ -182,7 +182,7 @@ def test_what_remains_is_as_if_it_had_been_told_right_at_once(kind, steps):
             assert [row_of[row] for row in revised.columns.pending_rows.tolist()] == fresh.columns.pending_rows.tolist()
             assert revised.replicates.sorted_values.tolist() == fresh.replicates.sorted_values.tolist()
             assert revised.constraints.shape[1] == fresh.constraints.shape[1]
-            assert revised.columns.unseen(SPACE.enumerate()) == fresh.columns.unseen(SPACE.enumerate())
+            assert revised.columns.unseen(SPACE.points.enumerate()) == fresh.columns.unseen(SPACE.points.enumerate())
             own, other = revised.of_task(0), fresh.of_task(0)
             assert same(own.values, other.values)
             assert same(own.averaged.values, other.averaged.values)

@@ -82,7 +82,7 @@ def test_what_is_unknown_has_no_grade_and_failures_are_far_outside_while_nothing
     observations = Observations(SQUARE)
     columns = {"x": [0.1, 0.2, 0.3], "y": [0.9, 0.8, 0.7]}
     observations.add(columns, [1.0, 2.0, math.nan], constraints=[[1.0], [2.0], [math.nan]])
-    observations.reserve(SQUARE.sobol(1, seed=0))
+    observations.reserve(SQUARE.points.sobol(1, seed=0))
     grades = ValueGradedLabels()(observations).constraints[:, 0].tolist()
     assert grades[2] == 0.0
     assert math.isnan(grades[3])

@@ -185,7 +185,7 @@ def test_what_is_logged_is_what_happened():
 def test_a_forecast_is_compared_with_the_label_of_its_own_trial_whatever_stands_before_it():
     observations, metrics = Observations(PLANE), Metrics()
     observations.add({"x": [0.1, 0.2, 0.3], "y": [0.0, 0.0, 0.0]}, [1.0, 2.0, 3.0], task="earlier")
-    rows = observations.reserve(PLANE.sample(3, torch.Generator().manual_seed(0)))
+    rows = observations.reserve(PLANE.points.sample(3, torch.Generator().manual_seed(0)))
     with metrics.forecast(rows[1], torch.tensor([0.9, 0.4])):
         for row in rows:
             observations.tell(row, 0.0)
@@ -197,7 +197,7 @@ def test_a_forecast_is_compared_with_the_label_of_its_own_trial_whatever_stands_
 def test_label_flips_leave_out_what_was_pending_and_cost_the_same_at_any_n():
     def flips(n, flipped, pending=()):
         observations, metrics = Observations(PLANE), Metrics()
-        observations.reserve(PLANE.sample(n, torch.Generator().manual_seed(0)))
+        observations.reserve(PLANE.points.sample(n, torch.Generator().manual_seed(0)))
         for row in set(range(n)) - set(pending):
             observations.tell(row, 0.0)
         z = torch.zeros(n, 1)

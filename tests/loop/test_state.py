@@ -495,7 +495,7 @@ def test_all_bits_of_a_seed_count(one, other):
     for strategy in (None, "random", "sobol"):
         assert points(one, strategy) != points(other, strategy)
         assert points(other, strategy) == points(other, strategy)
-    assert not torch.equal(SQUARE.sobol(4, seed=one), SQUARE.sobol(4, seed=other))
+    assert not torch.equal(SQUARE.points.sobol(4, seed=one), SQUARE.points.sobol(4, seed=other))
     study = Study(SQUARE, seed=one, strategy="random")
     study.reseed(other)
     assert [trial.params for trial in study.ask(3)] == points(other, "random")

@@ -109,7 +109,7 @@ def test_a_batch_is_worth_it_where_one_of_its_points_is():
     study = Study(PLANE, seed=0, n_initial=DESIGN)
     study.optimize(bowl, 6)
     study.fit(2)
-    points, rule = PLANE.sobol(50, seed=0), ExpectedImprovementBelow(share=1e-3)
+    points, rule = PLANE.points.sobol(50, seed=0), ExpectedImprovementBelow(share=1e-3)
     poor = torch.tensor([rule.predicts_little_gain(study._state, point[None]) for point in points])
     assert 5 < poor.sum() < 45
     assert rule.predicts_little_gain(study._state, points[poor])

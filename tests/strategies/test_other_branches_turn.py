@@ -93,7 +93,7 @@ def test_it_learns_the_rows_elsewhere_and_expects_nothing_of_the_branch_that_is_
     usual = KernelPLS(crashes=False)
     usual.bind(SPACE)
     usual.learn(batch)
-    points = SPACE.sample(40, torch.Generator().manual_seed(0))
+    points = SPACE.points.sample(40, torch.Generator().manual_seed(0))
     out = is_among(branches(SPACE, points), other.remaining.excluded)
     mine, theirs = other.model.posterior(points).mean, usual.posterior(points).mean
     assert out.any()

@@ -97,7 +97,7 @@ def test_a_coreset_of_many_rows_keeps_the_cost_flat():
     observations = some_rows(600)
     feasibility, _ = fitted(observations)
     assert feasibility._models[0].get_extra_state()["x"].shape[0] == 200
-    points = SQUARE.sobol(200, seed=3)
+    points = SQUARE.points.sobol(200, seed=3)
     said = feasibility.log_probability(points) > math.log(0.5)
     kept = torch.tensor([disc(each).is_feasible for each in SQUARE.decode(points)])
     assert (said == kept).float().mean() > 0.95

@@ -65,7 +65,9 @@ def test_a_study_without_settings_spreads_over_a_concave_front():
     study = run(Study(SQUARE, directions=BOTH, seed=0), 30)
     values = np.array([trial.values for trial in study.trials]) * [1, -1]
     best = 1.0 * 2.0 - 1 / 3  # the volume of the front x -> (x, 1 - x^2) from (1, -1)
-    drawn = np.array([trade_off(p) for p in SQUARE.decode(SQUARE.sample(30, torch.Generator().manual_seed(0)))]) * [
+    drawn = np.array(
+        [trade_off(p) for p in SQUARE.decode(SQUARE.points.sample(30, torch.Generator().manual_seed(0)))]
+    ) * [
         1,
         -1,
     ]

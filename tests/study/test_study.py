@@ -236,7 +236,7 @@ def mixed(params):
 @pytest.mark.slow
 @pytest.mark.parametrize(("objective", "space"), [(bowl, PLANE), (mixed, MIXED)])
 def test_minimize_beats_random_search_many_times_over(objective, space):
-    random = [objective(params) for params in space.decode(space.sample(1000, torch.Generator().manual_seed(1)))]
+    random = [objective(params) for params in space.decode(space.points.sample(1000, torch.Generator().manual_seed(1)))]
     result = deepbore.minimize(objective, space, n_trials=45, seed=0)
     assert len(result.values) == 45
     assert result.best_value == min(result.values) == objective(result.best_params)
@@ -435,7 +435,7 @@ def test_a_study_is_loaded_from_its_journal(tmp_path):
     study.close()
     assert loaded.best_trial.value == 0.7
     loaded.tell(third.id, 0.9)
-    assert loaded.ask()[0].params == MIXED.decode(MIXED.sobol(1, seed=4, skip=4))[0]  # the design goes on
+    assert loaded.ask()[0].params == MIXED.decode(MIXED.points.sobol(1, seed=4, skip=4))[0]  # the design goes on
     assert Study.load(path).best_trial.value == 0.9
 
 

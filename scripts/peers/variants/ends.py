@@ -44,7 +44,7 @@ class FallingKernel:
 
     def height(self, x: Tensor) -> Tensor:
         """s: n x c -> n."""
-        owner, columns = self.coordinates.owner.tolist(), self.coordinates.space.continuous_columns
+        owner, columns = self.coordinates.owner.tolist(), self.coordinates.space.points.continuous_columns
         last = {column: place for place, column in enumerate(owner)}  # of a conditional one: whether it is active
         real = [owner.index(column) for column in columns]
         active = [last[column] if last[column] != place else -1 for column, place in zip(columns, real, strict=True)]
@@ -76,7 +76,7 @@ class Ends(db.KernelPLS):
         self.end, self.everywhere = end, everywhere
 
     def build(self, space: db.SearchSpace, outputs: int) -> None:
-        self.falls = bool(space.continuous_columns) and (self.everywhere or not space.is_continuous)
+        self.falls = bool(space.points.continuous_columns) and (self.everywhere or not space.points.is_continuous)
         super().build(space, outputs)
 
     def _kernel(self, theta: Tensor) -> FallingKernel | ScaledKernel:

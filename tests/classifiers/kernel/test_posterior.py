@@ -96,7 +96,7 @@ def test_improvement_and_its_gradient_are_those_of_autograd(space):
 
 def test_formulas_of_moments_are_the_same_by_each_way():
     space = TOY_SPACES["continuous"]
-    posterior = fit(KernelPLS(), toy_data(space, 30, ValueGradedLabels())).posterior(space.sobol(20, seed=1))
+    posterior = fit(KernelPLS(), toy_data(space, 30, ValueGradedLabels())).posterior(space.points.sobol(20, seed=1))
     at_once = posterior.of_moments(improvement_over(0.9))
     assert torch.allclose(at_once, Posterior.of_moments(posterior, improvement_over(0.9)))
     assert torch.allclose(at_once, log_improvement(posterior.mean, posterior.std, 0.9))
@@ -107,7 +107,7 @@ def test_formulas_of_moments_are_the_same_by_each_way():
 
 def test_predictions_follow_the_fit():
     space = TOY_SPACES["continuous"]
-    classifier, at = KernelPLS(additive=False), space.sobol(20, seed=1)
+    classifier, at = KernelPLS(additive=False), space.points.sobol(20, seed=1)
     classifier.bind(space)
     means = []
     for n in (20, 40):
