@@ -544,7 +544,7 @@ class PerColumn(Classifier):
         >>> from deepbore import KernelPLS, Real, SearchSpace, Study
         >>> space = SearchSpace({"x": Real(0, 1)})
         >>> study = Study(space, directions=["minimize"] * 2, classifier=PerColumn(KernelPLS(rows=100), columns=2))
-        >>> type(study.labels).__name__
+        >>> type(study.state.recipe.labels).__name__
         'ObjectiveLabels'
     """
 

@@ -30,7 +30,7 @@ from deepbore.problems.base import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run
 from deepbore.study.running import check_run, check_takes_trial
-from deepbore.study.study import results_for
+from deepbore.study.study import results_for, study_of
 from deepbore.validation import as_path
 
 WRITTEN = "# lightning.pytorch=="  # the first characters of a configuration that a run has written
@@ -153,12 +153,12 @@ def _new(cli: RunCLI) -> Study:
     earlier = [(path, results) for path, task in _files(cli) for results in _read(cli, path, task)]
     if is_first:
         problem.prepare()
-        rehearsed = Study.of(problem.space, loop)  # errors come before anything is written
+        rehearsed = study_of(problem.space, loop)  # errors come before anything is written
         check_run(rehearsed.state, loop.n_trials, cli.trainer, loop)
         addable = _addable(rehearsed, earlier)
         _refuse_occupied(cli.run)  # another run may have begun meanwhile
         cli.save_config()  # before the journal: wherever the process dies, the run can be begun again or resumed
-    study = Study.of(problem.space, replace(loop, journal=cli.run / JOURNAL if is_first else None))
+    study = study_of(problem.space, replace(loop, journal=cli.run / JOURNAL if is_first else None))
     for added in addable if is_first else _addable(study, earlier):
         study.observations.append(added)
     return study
@@ -183,7 +183,7 @@ def _loaded(cli: RunCLI) -> Study:
     was_warm = Run(cli.run).settings.get("warm_start")  # before the journal is read: the first rank changes it last
     study = Study.load(path, space=problem.space, **loop.parts)
     observations = study.observations
-    kept = {"directions": observations.directions, "loop.seed": study.seed, "loop.budget": observations.budget}
+    kept = {"directions": observations.directions, "loop.seed": study.state.seed, "loop.budget": observations.budget}
     wanted = {"directions": tuple(loop.all_directions), "loop.seed": loop.seed, "loop.budget": loop.budget}
     if other := [name for name in kept if kept[name] != wanted[name]]:
         said = "; ".join(f"{name} was {kept[name]}, not {wanted[name]}" for name in other)

@@ -26,6 +26,7 @@ from deepbore.space import Categorical, Condition, Integer, Parameter, Params, R
 from deepbore.space.parameters.priors import UNIFORM
 from deepbore.space.search_space import as_space
 from deepbore.study import Study
+from deepbore.study.study import reseed
 from deepbore.validation import whole
 
 try:
@@ -414,7 +415,7 @@ class FollowedStudy:
         """Replaces the stream of random numbers."""
         self.generator.manual_seed(stream_seed(seed))
         if self._study is not None:
-            self._study.reseed(seed)
+            reseed(self._study, seed)
 
     def look(self, trials: Sequence[FrozenTrial]) -> None:
         """Adds the newly finished trials to `seen`."""

@@ -66,6 +66,7 @@ class RunState:
         lacks_snapshot: whether the latest snapshot could not be written.
         feasibility: the model of the black-box constraints, fitted before each proposal.
         cost_limit: what all trials may cost together; None for no limit.
+        is_running: whether a run is in progress, which alone asks for trials.
         earlier: the models of earlier tasks, a function of their rows.
         data: the data module, which labels the observations in each epoch.
     """
@@ -84,6 +85,7 @@ class RunState:
     lacks_snapshot: bool = False
     feasibility: Feasibility = field(default_factory=Feasibility)
     cost_limit: float | None = None
+    is_running: bool = False
 
     def __post_init__(self) -> None:
         self.earlier = EarlierTasks(self.observations, self.recipe.labels)

@@ -195,7 +195,7 @@ def _of_study(study: "Study", direction: Direction | None, gamma: "Gamma | None"
     """The history of its record, with the labels that it has now, which a journal may not describe."""
     from deepbore.plots.predictions import is_good, labels_of, thresholds_of
 
-    record, family = record_of(study), thresholds_of(study.labels)
+    record, family = record_of(study), thresholds_of(study.state.recipe.labels)
     gamma = family.gamma if gamma is None and family is not None else gamma
     rows = [trial.id for trial in finished_trials(record.trials)]
     return _of_record(record, direction, gamma, is_good(study, labels_of(study))[rows])

@@ -115,7 +115,7 @@ def _draw_values(axes: "Axes", study: "Study", labels: Labels) -> None:
 def _draw_shares(axes: "Axes", study: "Study", labels: Labels) -> None:
     """How many of the values are at least so good, and where tau cuts off the share gamma of them."""
     observations = study.observations
-    ranked, family = observations.replicates.sorted_values, thresholds_of(study.labels)
+    ranked, family = observations.replicates.sorted_values, thresholds_of(study.state.recipe.labels)
     axes.tick_params(labelleft=False, labelsize=8)
     axes.set(xlim=(0, 1.03), xlabel="share of values", xticks=[0, 0.5, 1])
     thin_spines(axes)

@@ -60,7 +60,7 @@ def nothing_learned(study: "Study") -> str | None:
 
 def labels_of(study: "Study") -> Labels:
     """The current labels of all rows; by a copy, as some labellings keep a memory of their calls."""
-    return copy.deepcopy(study.labels)(study.observations)
+    return copy.deepcopy(study.state.recipe.labels)(study.observations)
 
 
 def mean_labels(study: "Study", objective: int | None = None) -> np.ndarray:

@@ -38,7 +38,7 @@ class Writer(Protocol):
     """A study, as far as another one needs to know it that is to write the same journal."""
 
     @property
-    def is_running(self) -> bool: ...
+    def state(self) -> RunState: ...
 
     def close(self) -> None: ...
 
@@ -267,7 +267,7 @@ def _same_run(path: Place, wanted: Observations, options: StudyOptions, check: C
 def _close_former(journal: Path) -> None:
     """Closes the study of this process that has the journal, if it is idle: the cell of a notebook is run again."""
     former = WRITERS.get(journal)
-    if former is None or former.is_running:
+    if former is None or former.state.is_running:
         return
     former.close()
     log.info("the study that had %s before is closed: this one goes on with it", journal)

@@ -7,7 +7,6 @@ import torch
 
 from deepbore import KernelPLS, Ordinal, SearchSpace
 from deepbore.acquisition import UpperConfidenceBound
-from deepbore.space import Points
 from deepbore.candidates import (
     DifferentialEvolution,
     GreedyBatch,
@@ -18,6 +17,7 @@ from deepbore.candidates import (
     SVGDCandidates,
     ThompsonBatch,
 )
+from deepbore.space import Points
 from deepbore.testing import fit, toy_data
 from plane import PLANE
 from thread_ranks import on_ranks

@@ -17,6 +17,7 @@ from deepbore.classifiers.kernel.least_squares import ROWS
 from deepbore.compute.numerics import rank_correlation
 from deepbore.errors import SettingError, TableError
 from deepbore.labels import Labelling, Labels, ValueGradedLabels
+from deepbore.study.study import share
 from plane import SQUARE
 from thread_ranks import on_ranks
 from tried import tried, with_a_task
@@ -221,7 +222,7 @@ def test_a_loaded_study_goes_on_bit_for_bit_with_tasks_added_on_the_way(tmp_path
 def test_ranks_propose_alike():
     def asks(ranks):
         study = new("old", n_initial=4)
-        study.share(ranks)
+        share(study, ranks)
         asked = []
         for _ in range(4):
             trials = study.ask(2)

@@ -104,7 +104,7 @@ def new_search():
     trained = study.fit(2)
     feasibility, _ = fitted(observations)
     generator = torch.Generator().manual_seed(7)
-    return Search(study.recipe.acquisition, trained, study.observations, generator, feasibility=feasibility)
+    return Search(study.state.recipe.acquisition, trained, study.observations, generator, feasibility=feasibility)
 
 
 SEARCHES = [

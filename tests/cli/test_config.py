@@ -302,7 +302,7 @@ run: trades
     )
     assert main(["fit", "--config", "trades.yaml"]) == 0
     study = Study.load("trades/journal.jsonl")
-    assert study.objectives == ("loss", "size")
+    assert study.state.observations.objectives == ("loss", "size")
     assert study.trials[0].params == {"x": 0.5, "k": 4}
     assert study.to_frame()["size"].tolist() == [-trial.params["x"] for trial in study.trials]
     assert main(["fit", "--resume", "trades", "--loop.n_trials", "3"]) == 0

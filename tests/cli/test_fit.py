@@ -127,7 +127,7 @@ data: {labels: {class_path: deepbore.labels.ThresholdLabels, init_args: {gamma: 
     study = load_run(tmp_path)
     assert len(study.trials) == 14
     assert study.classifier.training_plan.steps == 20
-    assert study.labels.gamma == 0.2
+    assert study.state.recipe.labels.gamma == 0.2
     (tmp_path / "config.yaml").write_text("model: {class_path: deepbore.classifiers.Nowhere}")
     with pytest.raises(SettingError, match="Nowhere"):
         load_run(tmp_path)

@@ -11,6 +11,7 @@ from deepbore.data.outcome import Status
 from deepbore.errors import JournalError, SettingError, SpaceExhausted
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import new_trainer
+from deepbore.study.study import share
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE
 from thread_ranks import on_ranks
@@ -292,7 +293,7 @@ def test_what_an_ask_that_failed_left_pending_is_not_asked_for_again_once_it_is_
 def test_what_one_rank_alone_takes_back_is_refused(act):
     def run(ranks):
         study = Study(PLANE, seed=0)
-        study.share(ranks)
+        share(study, ranks)
         study.add({"x": [0.5, 0.25], "y": [0.5, 0.25]}, [1.0, 2.0])
         engine = Engine(study.state, ranks)
         engine.check_ranks()

@@ -262,7 +262,7 @@ def test_a_classifier_of_another_budget_is_refused():
 def test_labels_of_rungs_may_be_within_others():
     labels = EmphasiseChanges(RungLabels(ValueGradedLabels()))
     study = Study(LINE, budget=EPOCHS, labels=labels)
-    assert study.labels is labels
+    assert study.state.recipe.labels is labels
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def test_a_study_of_preferences_goes_on_with_the_labels_that_it_had(tmp_path):
         path = tmp_path / f"{type(labels).__name__}.jsonl"
         Study(SQUARE, preferences=True, journal=path, labels=labels).close()
         again = Study(SQUARE, preferences=True, journal=path, labels=labels, if_exists="load")
-        assert type(again.labels.base) is (ValueGradedLabels if labels is None else ThresholdLabels)
+        assert type(again.state.recipe.labels.base) is (ValueGradedLabels if labels is None else ThresholdLabels)
 
 
 HALF_LOG = SearchSpace({"x": Real(-1, 1), "y": Real(1e-3, 1, log=True)})
@@ -112,7 +112,7 @@ def test_a_study_is_loaded_with_its_own_settings_and_goes_on_bit_for_bit(tmp_pat
     go_on(part, 13)
     part.close()
     loaded = Study.load(tmp_path / "run.jsonl")
-    assert loaded.recipe.described == whole.recipe.described
+    assert loaded.state.recipe.described == whole.state.recipe.described
     go_on(loaded, 3)
     assert torch.equal(loaded.observations.points, whole.observations.points)
 
@@ -204,7 +204,7 @@ def test_numbers_of_numpy_are_settings_that_a_journal_keeps(tmp_path):
     study.ask()
     study.close()
     again = Study.load(tmp_path / "run")
-    assert again.recipe.candidates.base.samples == 50
+    assert again.state.recipe.candidates.base.samples == 50
     assert again.observations.budget == Budget("epochs", 1, 81)
 
 

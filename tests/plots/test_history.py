@@ -137,7 +137,7 @@ def test_no_tau_of_utilities_is_drawn_over_values(tmp_path):
         one, other = study.ask(2)
         study.prefer(one, other)
     study.fit()
-    labels = study.labels(study.observations)
+    labels = study.state.recipe.labels(study.observations)
     assert labels.metrics == {}
     assert is_good(study, labels).sum() == (labels.z[:, 0] > 0).sum() > 0
     assert gamma_of(read_record(path).header) is None

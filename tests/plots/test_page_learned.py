@@ -6,6 +6,7 @@ from lightning.pytorch import Trainer
 from deepbore import Categorical, Real, SearchSpace, Study, plots as pictures
 from deepbore.plots.page.learned import learned_sections
 from deepbore.plots.sources import record_of
+from deepbore.study.study import metrics_of
 from drawn_studies import CUBE, MIXED, NAN
 from pictured import told_at_random
 from trainers import QUIET
@@ -79,7 +80,7 @@ def test_forecasts_of_a_run_with_a_trainer_are_on_the_page_and_those_of_others_a
     study.close()
     loaded = Study.load(tmp_path / "run.jsonl")
     loaded.fit()
-    kept = loaded.metrics.forecasts[1].tolist()  # the snapshot is from before the last trial was told
+    kept = metrics_of(loaded).forecasts[1].tolist()  # the snapshot is from before the last trial was told
     assert kept == metrics.forecasts[1].tolist()[: len(kept)]
     assert len(kept) >= known - 1
     assert f"latest {len(kept)} proposals" in pictures.report(loaded)

@@ -135,7 +135,7 @@ def test_problem_seed_and_length_are_the_benchmarks(tmp_path, monkeypatch, line,
     assert list(of_mine) == ["paper:of-mine"]
     monkeypatch.setattr("peers.deepbore_methods.METHODS", of_mine)
     peer = methods.make("paper:of-mine", SQUARE, 2, n_initial=4)
-    assert (peer.study.seed, len(peer.study.space)) == (2, 2)
+    assert (peer.study.state.seed, len(peer.study.space)) == (2, 2)
     design = Study(SQUARE, seed=2, n_initial=designed)
     assert peer.ask(designed) == [trial.params for trial in design.ask(designed)]
     assert type(peer.study._state.classifier).__name__ == "RandomForest"

@@ -18,6 +18,7 @@ from deepbore.loop.state import load
 from deepbore.loop.stopping import ExpectedImprovementBelow, TargetReached
 from deepbore.plots.history_chart import history
 from deepbore.plots.page.page import report
+from deepbore.study.study import Result
 from plane import SQUARE
 
 # --- runs ------------------------------------------------------------------------------------------------------------
@@ -29,7 +30,7 @@ def test_a_run_finds_the_best_feasible_point():
     assert study.best_trial.value < 0.33
     assert Outcome(0, study.best_trial.constraints).is_feasible
     assert study.recommended.value < 0.35
-    assert study.result.best_value == study.best_trial.value
+    assert Result.of(study).best_value == study.best_trial.value
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def test_labels_of_a_study_that_is_refused_remember_what_they_did(tmp_path):
     assert str(labels.state_dict()) == before
     Study(SQUARE, labels=labels)
     assert str(labels.state_dict()) != before
-    assert study.labels is labels
+    assert study.state.recipe.labels is labels
 
 
 def test_models_of_a_study_that_is_refused_stay_with_their_run(tmp_path):

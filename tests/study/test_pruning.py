@@ -168,7 +168,7 @@ def test_a_run_is_resumed_exactly(tmp_path, n, labels):
     study.optimize(train, n, progress=False)
     shutil.copytree(tmp_path / "one", tmp_path / "other")
     loaded = Study.load(tmp_path / "other" / "run.jsonl")
-    assert isinstance(loaded.recipe.pruner, MedianPruner)
+    assert isinstance(loaded.state.recipe.pruner, MedianPruner)
     assert list(loaded.trials) == list(study.trials)
     for each in (study, loaded):
         each.optimize(train, 4, progress=False)

@@ -189,7 +189,7 @@ def test_comparisons_with_a_withdrawn_trial_are_dropped(tmp_path):
     assert study.observations.preferences == ((2, 1),)
     assert [trial.value for trial in study.trials] == [trial.value for trial in fresh.trials]
     assert [trial.status for trial in study.trials[1:]] == [trial.status for trial in fresh.trials[1:]]  # 3 is pending
-    labels = study.labels(study.observations.of_task(0)), fresh.labels(fresh.observations)
+    labels = study.state.recipe.labels(study.observations.of_task(0)), fresh.state.recipe.labels(fresh.observations)
     assert labels[0].z.tolist() == labels[1].z[1:].tolist()
     with pytest.raises(TrialError, match="but trial 0 was withdrawn"):
         study.prefer(0, 1)

@@ -153,7 +153,9 @@ def _unseen(learned: Learned) -> Section:
 
 def _forecasts(study: "Study") -> list[Section]:
     """How good the predictions of proposals were; nothing where none were recorded, as without a Trainer."""
-    metrics = study.metrics
+    from deepbore.study.study import metrics_of  # a study is there
+
+    metrics = metrics_of(study)
     if metrics is None or not metrics.of_forecasts:
         return []
     said, label = (each.numpy() for each in metrics.forecasts)
