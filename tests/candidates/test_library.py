@@ -49,7 +49,7 @@ def test_the_default_is_a_bound_on_all_values():
     assert isinstance(recipe.first.acquisition, deepbore.UpperConfidenceBound)
     assert isinstance(recipe.first.candidates, deepbore.BelieverBatch)
     few = deepbore.Study({"molecule": LIBRARY}, gamma=0.2, classifier=deepbore.MLPClassifier()).recipe
-    assert few.labels.gamma == 0.2
+    assert few.state.recipe.labels.gamma == 0.2
     assert isinstance(few.first.candidates, deepbore.LibrarySearch)
 
 

@@ -163,7 +163,9 @@ def test_an_earlier_task_has_a_colour_of_its_own_and_no_part_in_tau(after_a_task
     assert len(offsets(axes, "earlier task")) == 40
     assert "infeasible" not in axes.get_legend_handles_labels()[1]
     (tau,) = (line for line in axes.lines if str(line.get_label()).startswith("tau"))
-    assert tau.get_ydata()[-1] == pytest.approx(after_a_task.labels(after_a_task.observations).metrics["tau"])
+    assert tau.get_ydata()[-1] == pytest.approx(
+        after_a_task.state.recipe.labels(after_a_task.observations).metrics["tau"]
+    )
     assert axes.get_ylim()[1] < 100
 
 
