@@ -29,7 +29,7 @@ from pathlib import Path
 
 import deepbore
 from deepbore.data import journal
-from deepbore.data.lines import JOURNAL
+from deepbore.data.log import JOURNAL
 
 SPACE = deepbore.SearchSpace({"x": deepbore.Real(0, 1), "kind": deepbore.Categorical(["a", "b"])})
 FAULTS = ("full disk before", "full disk after", "interrupt before", "interrupt after", "no memory before", "death")

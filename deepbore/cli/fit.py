@@ -19,7 +19,7 @@ from deepbore.cli.run_directory import CONFIG, Run
 from deepbore.cli.slips import as_nested
 from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
 from deepbore.data.ledger import Ledger
-from deepbore.data.lines import JOURNAL
+from deepbore.data.log import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError

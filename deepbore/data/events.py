@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from deepbore.data.ledger import Array, Effect, Ledger, Pair
-from deepbore.data.lines import Line
+from deepbore.data.log import Line
 from deepbore.data.outcome import (
     Outcome,
     as_attributes,

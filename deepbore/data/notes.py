@@ -17,28 +17,19 @@ reports for less than two seconds has none. The journal has what a trial has rep
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from deepbore.data.journal import content_of
+from deepbore.data.log import append_lines
 from deepbore.data.outcome import report_columns, reports_of
 from deepbore.data.reports import Reports
 from deepbore.errors import JournalError
 
 LONGEST = 2**26  # bytes of a file of notes
 EVERY = 2.0  # seconds between two writes of a running trial
-
-
-def append_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    """Appends lines; where that can't be done, there are none."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        with open(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:  # no link, and no pipe that nobody reads
-            file.write("".join(f"{json.dumps(line)}\n" for line in lines))
-    except OSError:
-        return
 
 
 def lines_of(path: Path) -> Iterator[dict[str, Any]]:
@@ -57,11 +48,6 @@ def lines_of(path: Path) -> Iterator[dict[str, Any]]:
 
 
 # --- times -----------------------------------------------------------------------------------------------------------
-
-
-def times_path(journal: Path) -> Path:
-    """The file of a journal: run.jsonl -> run.jsonl.times."""
-    return journal.with_name(f"{journal.name}.times")
 
 
 def finished_with(path: Path) -> int | None:

@@ -34,7 +34,6 @@ from deepbore.data.events import (
 from deepbore.data.imported import ImportedResults, differing_budgets
 from deepbore.data.ledger import Effect, Ledger, Pair
 from deepbore.data.log import Log, WriteAheadLog
-from deepbore.data.notes import append_lines, times_path
 from deepbore.data.outcome import (
     Outcome,
     as_attributes,
@@ -446,14 +445,11 @@ class Observations:
         """Keeps when the evaluation of a row began and ended, in seconds since 1970, in a file beside the journal."""
         event = Timed.at(row, began, ended)
         event.stage(self.ledger)()
-        if self.journal is not None:
-            append_lines(times_path(self.journal.path), [event.line()])
+        self.write_ahead_log.note(event.line())
 
     def note_finished(self) -> None:
         """Keeps that a run has done what it was to do, in a file beside the journal."""
-        if self.journal is not None:
-            done = self.ledger.n_asked - len(self.columns.pending_rows)
-            append_lines(times_path(self.journal.path), [{"finished": done}])
+        self.write_ahead_log.note({"finished": self.ledger.n_asked - len(self.columns.pending_rows)})
 
     def tellable(
         self,

@@ -10,9 +10,8 @@ from deepbore.data.declared import Declared, budget_of, current, header_of
 from deepbore.data.events import Asked, Enqueued, Fixed, Imported, Reported, Timed, event_of
 from deepbore.data.journal import events_in, scan_journal
 from deepbore.data.ledger import KeptNatives, Ledger
-from deepbore.data.lines import Line
-from deepbore.data.log import Log
-from deepbore.data.notes import lines_of, running_reports, times_path
+from deepbore.data.log import Line, Log, times_path
+from deepbore.data.notes import lines_of, running_reports
 from deepbore.data.outcome import as_cost
 from deepbore.data.trial import checked_directions, checked_names
 from deepbore.errors import JournalError, SpaceError, TrialError, ValueTypeError

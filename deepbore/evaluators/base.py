@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 from deepbore.component import value_shown
 from deepbore.data import events
-from deepbore.data.notes import append_lines
+from deepbore.data.log import append_lines
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError

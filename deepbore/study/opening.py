@@ -11,9 +11,7 @@ from typing import Any, Protocol, Unpack, cast
 
 from deepbore.classifiers import Classifier
 from deepbore.data.journal import Journal, holds_anything
-from deepbore.data.lines import JOURNAL, first_line
-from deepbore.data.log import Log
-from deepbore.data.notes import times_path
+from deepbore.data.log import JOURNAL, Log, first_line, times_path
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History, replay
 from deepbore.errors import JournalError, SettingError

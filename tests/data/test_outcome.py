@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import deepbore as db
 from deepbore import Budget, Categorical, Condition, Outcome, Real, SearchSpace, Study
 from deepbore.data.imported import as_frame
-from deepbore.data.lines import written
+from deepbore.data.log import written
 from deepbore.data.observations import Observations
 from deepbore.data.outcome import Status
 from deepbore.data.replay import read_record
