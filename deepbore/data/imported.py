@@ -183,8 +183,8 @@ def _inside(space: SearchSpace, columns: Mapping[str, list[Any]], rows: range) -
 # --- CSV files and data frames ---------------------------------------------------------------------------------------
 
 NativeColumns = dict[str, list[Any]]
-VALUE = "value"  # the column that `Study.to_frame` writes values to, unless a parameter is named so
-OURS = ("budget", "noise", "task")  # columns that `Study.to_frame` writes, beside those of constraints
+VALUE = "value"  # the column that `StudyTrials.to_frame` writes values to, unless a parameter is named so
+OURS = ("budget", "noise", "task")  # columns that `StudyTrials.to_frame` writes, beside those of constraints
 NOT_TOLD = tuple(map(str, (Status.PENDING, Status.WITHDRAWN, Status.PRUNED)))  # statuses of rows that are not read
 CONSTRAINT = re.compile(r"constraint_\d+_*")
 
@@ -239,7 +239,7 @@ def read_csv(
 
     Args:
         path: the file, in UTF-8: a header, then a row for each trial. Beside parameters and value, columns are read
-            that `Study.to_frame` writes: constraint_0, ..., budget, noise and task. Rows whose `status` is "pending",
+            that `trials.to_frame` writes: constraint_0, ..., budget, noise and task. Rows whose `status` is "pending",
             "pruned" or "withdrawn" are passed over, and so are all other columns.
         space: each of its parameters needs a column. A choice is recognised by how it is written (True, 1e-3 for 0.001,
             nothing for None); a cell of an inactive parameter may hold anything.

@@ -314,7 +314,7 @@ class Trial:
 
     @property
     def suspicious(self) -> str | None:
-        """Why the value is suspicious, where a warning has named the trial; see `Study.suspicious`."""
+        """Why the value is suspicious, where a warning has named the trial; see `StudyTrials.suspicious`."""
         return self.attributes.get("suspicious")
 
     @property

@@ -480,7 +480,7 @@ class StorageEvaluator(Evaluator):
         return trial.number not in self._others.taken
 
     def _show(self, running: Iterable[FrozenTrial]) -> None:
-        """Passes on what running trials have reported, to whoever looks on."""
+        """Passes on what running trials have reported, to observers."""
         for trial in running:
             reporting = Reporting.of(self._links[trial._trial_id])
             if reporting is not None and reporting.send is not None:
@@ -543,7 +543,7 @@ class StorageEvaluator(Evaluator):
                 self._fail(trial._trial_id, f"refused: {error}")
 
     def _fail(self, identity: int, reason: str) -> None:
-        """Ends a trial of the storage that is none of the study's, unless it has ended since."""
+        """Ends a trial of the storage that is not part of the study, unless it has ended since."""
         with suppress(UpdateFinishedTrialError):
             patiently(self.storage.set_trial_user_attr, identity, "reason", reason)
             patiently(self.storage.set_trial_state_values, identity, TrialState.FAIL)

@@ -434,8 +434,9 @@ def comparison(
     path: str | os.PathLike[str] | None = None,
     axes: "Axes | None" = None,
 ) -> "Figure":
-    """A line for each group: the median of its runs, in a band from the worst to the best run, or, with four runs and
-    more, of the middle half of them.
+    """A line for each group: the median of its runs, in a band.
+
+    The band reaches from the worst to the best run; with four runs and more it holds the middle half of them.
 
     Args:
         groups: what is compared.

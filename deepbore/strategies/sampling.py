@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class Sampling(Strategy):
     """A strategy that learns nothing: what it proposes depends on the known configurations alone.
 
-    Its model is trained only when somebody asks for it: `Study.fit`, `Study.recommended`, plots.
+    Its model is trained only when it is asked for: `Study.fit`, `Study.recommended`, plots.
     """
 
     uses_models = False

@@ -286,7 +286,7 @@ def _by_a_trainer(run: Run, trainer: "Trainer | None", shown: bool) -> None:
         from deepbore.loop.trial_logs import TrialLog
 
         control.listeners.append(TrialLog(observations, own.loggers))
-    controller = LoopController.of(run, logs=trainer is not None)
+    controller = LoopController(run, logs=trainer is not None)
     with bar, control.interrupts, tolerating_nan(own, "best_value"), listening(own, controller):
         fit(own, run.state.module, run.state.data)
     if not control.is_interrupted:

@@ -62,7 +62,7 @@ class Reporting:
 
     Args:
         judge: decides; None if no trial is pruned.
-        send: is given each step and value at once, where somebody looks on; None if nobody does.
+        send: is given each step and value at once, where there are observers; None if there are none.
 
     Attributes:
         reports: step -> value, in the user's sign, by ascending step.
