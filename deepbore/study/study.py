@@ -749,7 +749,7 @@ class Study:
             TableError: naming line and column, for an unexpected column or entry of a file.
         """
         about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
-        if isinstance(columns, (str, os.PathLike)):
+        if isinstance(columns, (str, os.PathLike)) or (columns is None and values is None):
             _check_file(values, about)
             named = values if isinstance(values, str) else value
             results = [results_for(self._state, **each) for each in self._read(columns, named, task, outside, defaults)]

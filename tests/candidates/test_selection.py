@@ -41,14 +41,10 @@ def test_distinct_compares_configurations_and_fills_up():
         select_new(ranked, observations, 125, torch.Generator())
 
 
-def test_a_space_with_next_to_nothing_new_is_given_up_in_the_end():
-    class Tiny(SearchSpace):
-        """A continuous space that rounding leaves two configurations."""
-
-        def identify(self, points):
-            return [round(x) for x in points[:, 0].tolist()]
-
-    observations = Observations(Tiny({"x": Real(0, 1)}))
+def test_a_space_with_next_to_nothing_new_is_given_up_in_the_end(monkeypatch):
+    tiny = SearchSpace({"x": Real(0, 1)})  # a continuous space that rounding leaves two configurations
+    monkeypatch.setattr(tiny.points, "identify", lambda points: [round(x) for x in points[:, 0].tolist()])
+    observations = Observations(tiny)
     with pytest.raises(SpaceExhausted, match=r"3 new configurations were asked for, but 15000 random ones hold only 2"):
         select_new(torch.zeros(1, 1, dtype=torch.float64), observations, 3, generator())
 

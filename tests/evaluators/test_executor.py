@@ -112,7 +112,7 @@ def test_a_slow_evaluation_holds_nobody_up(tmp_path):
             others.release()
         return params["k"]
 
-    slow = levels(30).decode(levels(30).sobol(1, 0))[0]["k"]
+    slow = levels(30).decode(levels(30).points.sobol(1, 0))[0]["k"]
     study = Study(levels(30), seed=0, n_initial=4, journal=tmp_path / "run.jsonl")
     with ThreadPoolExecutor(2) as threads:
         study.optimize(ExecutorEvaluator(first_waits_for_all_others, threads), 12)

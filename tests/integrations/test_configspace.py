@@ -61,7 +61,7 @@ def test_what_is_forbidden_there_is_forbidden_here():
     space = from_configspace(their_space)
     free = SearchSpace(space.parameters)
     verdicts = set()
-    for params in free.decode(free.sample(300, torch.Generator().manual_seed(1))):
+    for params in free.decode(free.points.sample(300, torch.Generator().manual_seed(1))):
         try:
             cs.Configuration(their_space, values=params)
             legal = True
@@ -168,7 +168,7 @@ def test_normal_distributions_and_weights_are_priors_and_go_back():
     beliefs = {name: each.belief is not None for name, each in space.parameters.items()}
     assert beliefs == {"x": True, "lr": True, "n": True, "c": True, "plain": False, "told": True, "first": False}
     for mine in (space, from_configspace(to_configspace(space))):
-        drawn = mine.points.decode_columns(mine.sample(4000, torch.Generator().manual_seed(0), prior=True))
+        drawn = mine.points.decode_columns(mine.points.sample(4000, torch.Generator().manual_seed(0), prior=True))
         sampled = theirs.sample_configuration(4000)
         for name in ("x", "lr", "n"):  # as often as ConfigSpace itself draws them
             at = [0.16, 0.5, 0.84]

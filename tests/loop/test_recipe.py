@@ -57,7 +57,7 @@ def test_default_labels_suit_the_classifier_that_a_study_is_loaded_with(tmp_path
         return {name: part() if callable(part) else part for name, part in given.items()}
 
     Study(SQUARE, preferences=preferences, journal=tmp_path / "run.jsonl", **parts(made)).close()
-    labels = Study.load(tmp_path / "run.jsonl", **parts(loaded)).labels
+    labels = Study.load(tmp_path / "run.jsonl", **parts(loaded)).state.recipe.labels
     assert isinstance(labels, PreferenceLabels) is preferences
     assert type(labels.base if preferences else labels) is ValueGradedLabels
 
@@ -212,7 +212,7 @@ def test_a_study_of_preferences_keeps_its_labels_with_another_gamma(tmp_path):
     study = Study(LINE, n_initial=2, preferences=True, journal=tmp_path / "run")
     study.prefer(*study.ask(2))
     study.close()
-    assert isinstance(Study.load(tmp_path / "run", gamma=0.3).labels, PreferenceLabels)
+    assert isinstance(Study.load(tmp_path / "run", gamma=0.3).state.recipe.labels, PreferenceLabels)
 
 
 PARTS = {"labels": describe(ThresholdLabels()), "n_initial": 4}

@@ -151,7 +151,7 @@ def test_preferences_need_a_study_of_them():
 
 def test_labels_that_are_given_stay():
     labels = PreferenceLabels(RankGradedLabels())
-    assert Study(SQUARE, preferences=True, labels=labels).labels is labels
+    assert Study(SQUARE, preferences=True, labels=labels).state.recipe.labels is labels
 
 
 def statuses(study):

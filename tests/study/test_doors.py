@@ -233,7 +233,7 @@ def test_noisy_is_said_to_the_default_model(tmp_path):
     with pytest.raises(JournalError, match="classifier is not given"):
         Study(GROWN, journal=path, if_exists="load")
     assert Study(GROWN, noisy=True, classifier=KernelPLS(noisy=True)).classifier.noisy
-    assert Study(GROWN, noisy=True, directions=["minimize"] * 2).recipe.classifier is not None
+    assert Study(GROWN, noisy=True, directions=["minimize"] * 2).state.recipe.classifier is not None
     with pytest.raises(SettingError, match="noisy=True is for the default model"):
         Study(GROWN, noisy=True, classifier=KernelPLS())
 

@@ -72,12 +72,12 @@ def test_a_journal_without_a_run_is_begun(tmp_path):
     study = Study(LINE, journal=path, if_exists="load", seed=7)
     assert holds_run(path)
     study.close()
-    assert Study.load(tmp_path / "run.jsonl").seed == 7
+    assert Study.load(tmp_path / "run.jsonl").state.seed == 7
 
 
 def test_a_run_directory_stands_for_the_journal_in_it(tmp_path):
     Study(LINE, journal=tmp_path / "journal.jsonl", seed=7).close()
-    assert Study.load(tmp_path).seed == 7
+    assert Study.load(tmp_path).state.seed == 7
 
 
 def test_another_space_is_refused(tmp_path):
