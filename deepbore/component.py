@@ -19,6 +19,7 @@ ROOMS = frozenset(  # of a run's parts
 )
 RECORDS = frozenset({"deepbore.classifiers.Training", "deepbore.data.Budget", "deepbore.labels.DecayingGamma"})
 Description = dict[str, Any]  # {"class_path": ..., "init_args": {...}}, as in a LightningCLI configuration
+LONGEST_UNKNOWN = 200  # characters that a journal keeps of a setting that it cannot make again
 SHOWN = 200  # characters of an argument in a text
 FORMER_PATHS = {"deepbore.candidates.Ambitious": "deepbore.candidates.RaisedIncumbent"}  # classes in old journals
 
@@ -364,4 +365,4 @@ def _plain(value: Any) -> Any:
         return [_plain(each) for each in value]
     if isinstance(value, Component) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
         return describe(value)
-    return _described_torch(value) or {"unknown": repr(value)[:200]}
+    return _described_torch(value) or {"unknown": repr(value)[:LONGEST_UNKNOWN]}

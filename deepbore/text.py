@@ -1,8 +1,31 @@
 """Text from elsewhere, made fit to be shown."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
+
+SURROGATES = re.compile("[\ud800-\udfff]")  # halves of characters, which no file of text can hold
+
+
+def is_writable(text: str) -> bool:
+    r"""Whether a text can be written into a file in UTF-8: it has no half of a character, a lone surrogate.
+
+    Example:
+        >>> is_writable("λ"), is_writable("\ud800")
+        (True, False)
+    """
+    return SURROGATES.search(text) is None
+
+
+def writable(text: str) -> str:
+    r"""A text in which lone surrogates, as in file names that are not UTF-8, are written as Python writes them.
+
+    Example:
+        >>> writable("run-\udcff")
+        'run-\\udcff'
+    """
+    return SURROGATES.sub(lambda found: f"\\u{ord(found[0]):x}", text)
 
 
 def visible(text: str, keep: str = "") -> str:

@@ -6,6 +6,7 @@ They change no run, import no module of the user's, and need no torch, except fo
 import argparse
 import logging
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -33,6 +34,11 @@ def best(args: Sequence[str]) -> None:
     """`deepbore best RUN`."""
     parser = Parser("best", "the best configuration of a run")
     print(summary(_run(parser, args).record))
+
+
+def summarise(args: Sequence[str]) -> None:
+    """`deepbore summary RUN`."""
+    print(_in_ten_lines(_run(Parser("summary", "a run in ten lines"), args)))
 
 
 def plot(args: Sequence[str]) -> None:
@@ -102,6 +108,7 @@ def watch(args: Sequence[str]) -> None:
 _LIVE = f"seconds from one look to the next ({EVERY:g}); ends with the run, or by Ctrl-C"
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "best": best,
+    "summary": summarise,
     "plot": plot,
     "compare": compare,
     "list": list_runs,
@@ -244,6 +251,16 @@ def _write(paths: Sequence[str], output: str | None, *, quick: bool, every: floa
             break
         time.sleep(every)
     print(visible(str(target)))
+    if not several and every is None:
+        print(_in_ten_lines(fresh[0]), file=sys.stderr)  # the page alone is what other programs want
+
+
+def _in_ten_lines(run: Run) -> str:
+    """What was found, what limits the run, and what to do next."""
+    from deepbore.data.summary import summary_of
+
+    record = run.record
+    return str(summary_of(record, record.header.get("space") or {}, _names(record)))
 
 
 def _write_several(runs: Sequence[Run], target: Path, *, every: float | None) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from deepbore import __version__
-from deepbore.cli import fit_help, inspect, revise, share, tune
+from deepbore.cli import dashboard, fit_help, inspect, revise, share, tune
 from deepbore.cli.run_directory import leave_unused
 from deepbore.cli.slips import as_nested, check_fit
 from deepbore.errors import DeepBoreError
@@ -23,15 +23,18 @@ HELP = """deepbore: Bayesian optimisation by probabilistic classification
                                      evaluate trials of such a study: TARGET is train.py:train, say
 
   deepbore best RUN                  the best configuration of a run directory
+  deepbore summary RUN               what was found, what failed, what limits it, what to do next: ten lines
   deepbore plot RUN                  a picture of a run: RUN/history.png
   deepbore report RUN                a page about a run: RUN/report.html; --quick does without the classifier
   deepbore report RUN RUN ...        several runs beside each other on one page: runs.html
   deepbore watch RUN ...             the same pages, written anew while a run goes on
   deepbore compare RUN RUN ...       runs beside each other: a table, and a picture in comparison.png
+  deepbore dashboard RUNS ...        runs in a browser, live: a list, their pages, several side by side; notes, commands
   deepbore list DIR                  the runs in a folder: trials, best value, state
 
   deepbore withdraw RUN ID ...       takes trials back, as if they had never been told; --reason says why
   deepbore correct RUN ID VALUE ...  replaces the outcome of a trial
+  deepbore rerun RUN [ID ...]        queues failed trials again, or others by their numbers
 """
 
 
@@ -67,6 +70,7 @@ def _run(command: str, *args: str) -> None:
         **share.COMMANDS,
         **inspect.COMMANDS,
         **revise.COMMANDS,
+        **dashboard.COMMANDS,
     }
     if command in ("-h", "--help", "--version"):
         print(HELP if command != "--version" else f"deepbore {__version__}")

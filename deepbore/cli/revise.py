@@ -1,17 +1,18 @@
-"""The commands that change what a run was told: `deepbore withdraw` and `deepbore correct`.
+"""The commands that change what a run was told: `deepbore withdraw`, `deepbore correct` and `deepbore rerun`.
 
 They need no torch, import no module of the user's, and are refused while another process writes the run.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepbore.cli.inspect import Parser, summary
 from deepbore.cli.run_directory import Run
-from deepbore.data.journal import Journal
 from deepbore.data.outcome import Outcome, corrected_outcome
+from deepbore.data.trial import Status
+from deepbore.errors import TrialError
 
 if TYPE_CHECKING:
     from deepbore.data.events import Event
@@ -58,7 +59,31 @@ def correct(args: Sequence[str]) -> None:
     print(summary(Run.named(given.run).record))
 
 
-COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"withdraw": withdraw, "correct": correct}
+def rerun(args: Sequence[str]) -> None:
+    """`deepbore rerun RUN [ID ...]`."""
+    from deepbore.data.events import Enqueued, Withdrawn  # NumPy
+
+    parser = Parser("rerun", "queues configurations again: of trials, or without any of all that have failed")
+    parser.add_argument("run", metavar="RUN", help=RUN)
+    parser.add_argument(
+        "trials", nargs="*", type=int, metavar="ID", help="the number of a trial (all that have failed)"
+    )
+    given = parser.parse_args(list(args))
+    path = Run.named(given.run).path
+    ledger = Run.named(given.run).record
+    own = [trial for trial in ledger.trials if trial.task is None]
+    chosen = [ledger.trial(ledger.checked(row)) for row in given.trials]
+    found = chosen or [trial for trial in own if trial.status is Status.FAILED]
+    if waiting := [trial.id for trial in found if trial.status is Status.PENDING]:
+        raise TrialError(f"a trial runs again once it has ended, but {waiting[0]} has not.")
+    failed = [trial.id for trial in found if trial.status is Status.FAILED]
+    events: list[Event] = [Enqueued(trial.params) for trial in found]
+    events += [Withdrawn(failed, "run again")] if failed else []
+    _write(path, *(lambda _, event=event: event for event in events))
+    print(f"queued again: {', '.join(str(trial.id) for trial in found) or 'none'}")
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"withdraw": withdraw, "correct": correct, "rerun": rerun}
 
 
 def _with_negative_numbers(args: Sequence[str]) -> list[str]:
@@ -77,31 +102,17 @@ def _shown(outcome: Outcome) -> str:
     return "failed" if outcome.has_failed else ", ".join(f"{value:.8g}" for value in outcome.values)
 
 
-def _write(path: Path, event: "Callable[[Ledger], Event]") -> "Ledger":
-    """Writes an event to the journal of a run; the ledger after it.
+def _write(path: Path, *events: "Callable[[Ledger], Event]") -> "Ledger":
+    """Writes events to the journal of a run; the ledger after them.
 
     Args:
         path: of the run.
-        event: function of the ledger that returns the event.
+        events: functions of the ledger that return an event.
 
     Raises:
         JournalError: for a missing or damaged journal, or one that another process writes.
         TrialError, ValueTypeError: for an event that does not fit.
     """
-    from deepbore.data.replay import ledger_of  # NumPy
+    from deepbore.data.amending import amend  # NumPy
 
-    with _closing(Journal(Run(path).journal)) as journal:
-        ledger = ledger_of(journal.path, journal.read())
-        new = event(ledger)
-        effect = new.stage(ledger)
-        journal.write(new.line())
-        effect()
-    return ledger
-
-
-@contextmanager
-def _closing(journal: Journal) -> Iterator[Journal]:
-    try:
-        yield journal
-    finally:
-        journal.close()
+    return amend(Run(path).journal, *events)

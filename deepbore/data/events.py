@@ -15,6 +15,7 @@ import numpy as np
 
 from deepbore.data.ledger import Array, Effect, Ledger, Pair
 from deepbore.data.log import Line
+from deepbore.data.logged import Artifact, Metrics, metric_lines, metrics_of, with_artifact
 from deepbore.data.outcome import (
     Outcome,
     as_attributes,
@@ -36,6 +37,7 @@ from deepbore.data.outcome import (
 )
 from deepbore.data.trial import LATEST, Budget, Status
 from deepbore.errors import JournalError, SettingError, ShapeError, TrialError, ValueTypeError
+from deepbore.text import is_writable
 
 PENDING = int(Status.PENDING)
 
@@ -318,8 +320,10 @@ class Imported:
             ShapeError: if there is not one of each for each row.
             ValueTypeError: for what should be a number, or a name, and is none.
         """
-        if task is not None and not (isinstance(task, str) and task):
-            raise ValueTypeError(f"a task is named by a text that is not empty, but got {task!r:.100}.")
+        if task is not None and not (isinstance(task, str) and task and is_writable(task)):
+            raise ValueTypeError(
+                f"a task is named by a text that is not empty, of whole characters, but got {task!r:.100}."
+            )
         graded = _matrix(values, n, "values", k)
         bounded = None if constraints is None else _matrix(constraints, n, "constraints")
         told, kept = _failed(graded, bounded), _or_none(bounded)
@@ -580,6 +584,129 @@ class Annotated:
 
 
 @dataclass(frozen=True)
+class Logged:
+    """Metrics of a trial that are tracked and not optimised, by step; later values replace those of the same step."""
+
+    row: int
+    metrics: Metrics
+
+    def line(self) -> Line:
+        """The event as plain data for the journal."""
+        return {"event": "logged", "trial": self.row, "metrics": metric_lines(self.metrics)}
+
+    @classmethod
+    def of(cls, line: Line) -> "Logged":
+        """The event in a line."""
+        return cls(line["trial"], metrics_of(line["metrics"]))
+
+    def check(self, ledger: Ledger) -> None:
+        """Raises TrialError for an unknown trial."""
+        ledger.checked(self.row)
+
+    def stage(self, ledger: Ledger) -> Effect:
+        """The metrics, beside those that are known."""
+        self.check(ledger)
+        known = ledger.notes.metrics
+        before = known.get(self.row, {})
+        after = {name: {**before.get(name, {}), **curve} for name, curve in self.metrics.items()}
+        sorted_ = {name: dict(sorted(curve.items())) for name, curve in after.items()}
+        return ledger.stage(lambda: known.update({self.row: {**before, **sorted_}}))
+
+
+@dataclass(frozen=True)
+class Attached:
+    """Artifacts of a trial, in place of those of the same names."""
+
+    row: int
+    artifacts: Sequence[Artifact]
+
+    def line(self) -> Line:
+        """The event as plain data for the journal."""
+        return {"event": "attached", "trial": self.row, "artifacts": [each.line() for each in self.artifacts]}
+
+    @classmethod
+    def of(cls, line: Line) -> "Attached":
+        """The event in a line."""
+        return cls(line["trial"], [Artifact.of(each) for each in line["artifacts"]])
+
+    def check(self, ledger: Ledger) -> None:
+        """Raises TrialError for an unknown trial."""
+        ledger.checked(self.row)
+
+    def stage(self, ledger: Ledger) -> Effect:
+        """The artifacts, the last of its trial."""
+        self.check(ledger)
+        known = ledger.notes.artifacts
+        together: tuple[Artifact, ...] = known.get(self.row, ())
+        for each in self.artifacts:
+            together = with_artifact(together, each)
+        return ledger.stage(lambda: known.update({self.row: together}))
+
+
+LONGEST_NOTE, MOST_TAGS, LONGEST_TAG = 10_000, 20, 50  # characters, number, characters
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A note to a trial, or to the run, and its tags: in place of the former ones.
+
+    Attributes:
+        row: of the trial; None for the run.
+        note: the text; None leaves the former one.
+        tags: None leaves the former ones.
+
+    Raises:
+        ValueTypeError: for what is too long, or no text.
+    """
+
+    row: int | None = None
+    note: str | None = None
+    tags: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.note is not None and not (isinstance(self.note, str) and len(self.note) <= LONGEST_NOTE):
+            raise ValueTypeError(
+                f"a note is a text of at most {LONGEST_NOTE:,} characters, but got {self.note!r:.100}."
+            )
+        for each in self.tags or ():
+            if not (isinstance(each, str) and 0 < len(each.strip()) <= LONGEST_TAG):
+                raise ValueTypeError(f"a tag is a text of 1 to {LONGEST_TAG} characters, but got {each!r:.100}.")
+        if len(self.tags or ()) > MOST_TAGS:
+            raise ValueTypeError(f"there are at most {MOST_TAGS} tags, but got {len(self.tags or ())}.")
+
+    def line(self) -> Line:
+        """The event as plain data for the journal."""
+        tags = None if self.tags is None else list(self.tags)
+        rest = {"trial": self.row, "note": self.note, "tags": tags}
+        return {"event": "noted", **{name: each for name, each in rest.items() if each is not None}}
+
+    @classmethod
+    def of(cls, line: Line) -> "Noted":
+        """The event in a line."""
+        tags = line.get("tags")
+        if tags is not None and not isinstance(tags, list):
+            raise TypeError(f"tags must be a list, but are {tags!r:.100}.")
+        return cls(line.get("trial"), line.get("note"), None if tags is None else tuple(dict.fromkeys(tags)))
+
+    def check(self, ledger: Ledger) -> None:
+        """Raises TrialError for an unknown trial."""
+        if self.row is not None:
+            ledger.checked(self.row)
+
+    def stage(self, ledger: Ledger) -> Effect:
+        """The note and the tags."""
+        self.check(ledger)
+
+        def change() -> None:
+            if self.note is not None:
+                ledger.remarks[self.row] = self.note
+            if self.tags is not None:
+                ledger.tags[self.row] = self.tags
+
+        return ledger.stage(change)
+
+
+@dataclass(frozen=True)
 class Withdrawn:
     """Trials that no longer count: one line, so that all of them are withdrawn or none."""
 
@@ -719,6 +846,9 @@ READ: dict[str, Callable[[Line], Event]] = {
     "added": Imported.of,
     "preferred": Preferred.of,
     "annotated": Annotated.of,
+    "logged": Logged.of,
+    "attached": Attached.of,
+    "noted": Noted.of,
     "withdrawn": Withdrawn.of,
     "corrected": Corrected.of,
     "fixed": Fixed.of,

@@ -492,7 +492,8 @@ def as_frame(table: Columns, objectives: Sequence[str] = ()) -> "pd.DataFrame":
     Values have the names of the objectives; several without names are called value_0, value_1, ... Where some trial has
     them, there are also constraint_0, ..., budget, task, noise, cost, reason, former_value (that of a trial that was
     corrected or withdrawn since; of several values former_value_0, ...), reports (a dict: step -> value), began and
-    ended (UTC), seconds, and a column attribute_NAME for each attribute. Where a parameter has such a name, or an
+    ended (UTC), seconds, note, tags, artifacts (their names), a column attribute_NAME for each attribute, and
+    metric_NAME for each metric that was logged (its latest value). Where a parameter has such a name, or an
     objective, ours ends in an underscore.
 
     Args:
@@ -527,10 +528,13 @@ def _rest(trial: Trial) -> dict[str, Any]:
     """Columns that only some trials have."""
     constraints = {f"constraint_{j}": each for j, each in enumerate(trial.constraints or ())}
     attributes = {f"attribute_{name}": each for name, each in trial.attributes.items()}
+    attributes |= {f"metric_{name}": list(curve.values())[-1] for name, curve in trial.metrics.items() if curve}
     told = trial.former[0].values if trial.former and trial.former[0].values else ()
     former = {"former_value" if len(told) == 1 else f"former_value_{j}": each for j, each in enumerate(told)}
     began, ended = (None if at is None else datetime.fromtimestamp(at, UTC) for at in (trial.began, trial.ended))
     optional = {name: getattr(trial, name) for name in ("budget", "task", "noise", "cost", "reason")}
+    optional |= {"note": trial.note or None, "tags": list(trial.tags) or None}
+    optional |= {"artifacts": [each.name for each in trial.artifacts] or None}
     optional |= {"reports": dict(trial.reports) or None, "began": began, "ended": ended, "seconds": trial.duration}
     known = {name: each for name, each in optional.items() if each is not None}
     return {**constraints, **known, **former, **attributes}

@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 CHUNK = 2**20  # bytes that are written at once
+QUOTED = 200  # bytes of a foreign file that an error shows, at most
 LONGEST_LINE = 2**26  # bytes: an event of more is neither written nor read
 PATIENCE = 0.2  # seconds: a command that only looks at a run holds its lock for a moment
 HELD = 1.0  # seconds that another program may hold a file open: Windows replaces none that is
@@ -402,7 +403,7 @@ class Journal:
             raise JournalError(
                 f"the journal {self.path} can't be written ({error}). "
                 f"{way_out(error, 'Free the disk or name another.')} Not written: "
-                f"{b''.join(started[:1])[:200].decode().strip()}"
+                f"{b''.join(started[:1])[:QUOTED].decode().strip()}"
             ) from error
 
     def open(self) -> None:

@@ -10,11 +10,12 @@ import operator
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from deepbore.data.logged import Artifact, Metrics
 from deepbore.data.outcome import Outcome, attributes_after, width_of, with_former
 from deepbore.data.ranking import Ranking, in_order, require_one_objective
 from deepbore.data.reports import Reports
@@ -212,6 +213,8 @@ class Notes:
         former: row -> its outcomes that no longer count: those before each correction, and the one that was withdrawn.
         costs: row -> what its evaluation has cost, where that is known, withdrawn since or not.
         times: row -> when its evaluation began and ended, in seconds since 1970, where that is known.
+        metrics: row -> what it has logged and is not optimised: name -> step -> value.
+        artifacts: row -> what it has made.
     """
 
     resumed: dict[int, int] = field(default_factory=dict)
@@ -220,6 +223,8 @@ class Notes:
     former: dict[int, tuple[Outcome, ...]] = field(default_factory=dict)
     costs: dict[int, float] = field(default_factory=dict)
     times: dict[int, Span] = field(default_factory=dict)
+    metrics: dict[int, Metrics] = field(default_factory=dict)
+    artifacts: dict[int, tuple[Artifact, ...]] = field(default_factory=dict)
 
     def take(self, rows: Array) -> "Notes":
         """Those of some rows (ascending), by their place among these."""
@@ -256,6 +261,8 @@ class Ledger:
         queue: configurations, or parts of them, that are enqueued and not asked for yet.
         pairs: rows of the preferred trial and of the other one, for each comparison.
         fixed: the parameters that are fixed last.
+        remarks: row -> the note to it; None -> the note to the run.
+        tags: row -> its tags; None -> those of the run.
     """
 
     def __init__(
@@ -285,6 +292,8 @@ class Ledger:
         self.queue: list[Mapping[str, Any]] = []
         self.pairs: list[Pair] = []
         self.fixed: Mapping[str, Any] = {}
+        self.remarks: dict[int | None, str] = {}
+        self.tags: dict[int | None, tuple[str, ...]] = {}
         self.ranking = Ranking(self)
         self._fitted = 0  # the revision that utilities are of
         self._statistics: tuple[int, RunStatistics] | None = None  # and the version that they are of
@@ -313,6 +322,18 @@ class Ledger:
         """The same ledger with the header of its run: to look at, not to change."""
         found = copy(self)
         found.header = header
+        return found
+
+    def with_records_of(self, rows: Sequence[int]) -> "Ledger":
+        """The same ledger, whose `trials` are those of some rows alone: to draw a part of a long run at little cost.
+
+        Counts, columns and the best trial stay those of all rows.
+
+        Args:
+            rows: their numbers, ascending.
+        """
+        found = copy(self)
+        found._trials = found.version, self.records(rows)
         return found
 
     # --- columns -----------------------------------------------------------------------------------------------------
@@ -479,6 +500,14 @@ class Ledger:
             ended,
             notes.costs.get(row),
         )
+        if row in notes.metrics or row in notes.artifacts or row in self.remarks or row in self.tags:
+            trial = replace(
+                trial,
+                metrics=deepcopy(notes.metrics.get(row, {})),
+                artifacts=notes.artifacts.get(row, ()),
+                note=self.remarks.get(row, ""),
+                tags=self.tags.get(row, ()),
+            )
         return with_former(trial, notes.former[row]) if row in notes.former else trial
 
     def _plain_budget(self, budget: float) -> float | None:

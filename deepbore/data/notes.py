@@ -29,13 +29,14 @@ from deepbore.data.reports import Reports
 from deepbore.errors import JournalError
 
 LONGEST = 2**26  # bytes of a file of notes
+LARGEST = 2**22  # bytes of the file of a running trial that is read: about a hundred thousand reports
 EVERY = 2.0  # seconds between two writes of a running trial
 
 
-def lines_of(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects in a file of JSON lines that can be read."""
+def lines_of(path: Path, largest: int = LONGEST) -> Iterator[dict[str, Any]]:
+    """The objects in a file of JSON lines that can be read; none of one that has more bytes."""
     try:
-        lines = content_of(path, LONGEST).decode("utf-8").splitlines()
+        lines = content_of(path, largest).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError, JournalError):
         return
     for line in lines:
@@ -86,6 +87,10 @@ class RunningReports:
             append_lines(self.path, [report_columns(self._unsent)])
             self._unsent, self._written = {}, time.monotonic()
 
+    def written(self) -> dict[float, float]:
+        """What has come into the file, by ascending step."""
+        return reports_in(self.path)
+
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path}
 
@@ -95,13 +100,21 @@ class RunningReports:
 
 def running_reports(journal: Path, row: int) -> dict[float, float]:
     """What a running trial has reported, by ascending step; empty where that is not known."""
-    path, found = running_path(journal, row), Reports()
+    return reports_in(running_path(journal, row))
+
+
+def reports_in(path: Path) -> dict[float, float]:
+    """The reports in the file of a trial, by ascending step; empty for what is no such file, or too large.
+
+    Anybody may have written it: lines that are no reports are passed over.
+    """
+    found = Reports()
     if path.parent.is_symlink():
         return {}
-    for said in lines_of(path):
-        with suppress(LookupError, TypeError, ValueError):
-            found.add(row, reports_of(said))
-    return found.of(row)
+    for said in lines_of(path, LARGEST):
+        with suppress(LookupError, TypeError, ValueError, OverflowError):
+            found.add(0, reports_of(said))
+    return found.of(0)
 
 
 def last_report(journal: Path) -> float:

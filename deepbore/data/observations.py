@@ -1,5 +1,6 @@
 """`Observations`: every configuration asked for or reported so far, with its outcome."""
 
+import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,10 +18,13 @@ from deepbore.data.columns import Columns
 from deepbore.data.events import (
     Annotated,
     Asked,
+    Attached,
     Corrected,
     Enqueued,
     Event,
     Fixed,
+    Logged,
+    Noted,
     Preferred,
     Reported,
     Timed,
@@ -34,6 +38,7 @@ from deepbore.data.events import (
 from deepbore.data.imported import ImportedResults, differing_budgets
 from deepbore.data.ledger import Effect, Ledger, Pair
 from deepbore.data.log import Log, WriteAheadLog
+from deepbore.data.logged import LOGGED, Artifact, Logged as Carried, with_metrics
 from deepbore.data.outcome import (
     Outcome,
     as_attributes,
@@ -64,6 +69,7 @@ FORMER = {  # part -> names that were attributes of the observations, too, until
     "write_ahead_log": "complete_pending_write",
 }
 PART_OF = {name: part for part, names in FORMER.items() for name in names.split()}
+log = logging.getLogger(__name__)
 
 
 class Observations:
@@ -426,8 +432,11 @@ class Observations:
             ValueTypeError: for a value that is no number, or not as many values or constraints as there must be.
         """
         self.write_ahead_log.complete_pending_write()
-        event = Told(*self.tellable(row, outcome, failed=failed, reason=reason))
-        self.enter([event], event.stage(self.ledger))
+        row, told = self.tellable(row, outcome, failed=failed, reason=reason)
+        others, told = _apart(row, told)
+        event = Told(row, told)
+        effect = event.stage(self.ledger)
+        self.enter([*others, event], effect, *(each.stage(self.ledger) for each in others))
 
     def report(self, row: int | Trial, reports: Mapping[float, float]) -> None:
         """Keeps values of a pending trial by step; what it has reported from the first of these steps on goes.
@@ -602,6 +611,39 @@ class Observations:
         if event.attributes:
             self.enter([event], event.stage(self.ledger))
 
+    def log(self, row: int | Trial, given: Mapping[str, float], step: float | None = None) -> None:
+        """Adds metrics that are not optimised to a row, whatever its status, at a step: None for after the last.
+
+        Raises:
+            TrialError: for an unknown trial, or one of another run.
+            ValueTypeError: for a step that is no number >= 0.
+        """
+        self.write_ahead_log.complete_pending_write()
+        row = self.columns.row_of(row)
+        known = self.ledger.notes.metrics.get(row, {})
+        after = with_metrics(known, given, step)
+        new = {name: {at: y for at, y in after[name].items() if at not in known.get(name, {}) or at == step}
+               for name in given}  # fmt: skip
+        event = Logged(row, new)
+        self.enter([event], event.stage(self.ledger))
+
+    def attach(self, row: int | Trial, artifact: Artifact) -> None:
+        """Adds what a trial has made. Raises TrialError for an unknown trial, or one of another run."""
+        self.write_ahead_log.complete_pending_write()
+        event = Attached(self.columns.row_of(row), (artifact,))
+        self.enter([event], event.stage(self.ledger))
+
+    def note(self, row: int | Trial | None, note: str | None, tags: tuple[str, ...] | None) -> None:
+        """Replaces the note and the tags of a row, or of the run: None leaves them.
+
+        Raises:
+            TrialError: for an unknown trial, or one of another run.
+            ValueTypeError: for what is too long, or no text.
+        """
+        self.write_ahead_log.complete_pending_write()
+        event = Noted(None if row is None else self.columns.row_of(row), note, tags)
+        self.enter([event], event.stage(self.ledger))
+
     def fix(self, params: Mapping[str, Any]) -> None:
         """Fixes parameters in later proposals; replaces earlier fixes. See `SearchSpace.with_fixed`."""
         self.write_ahead_log.complete_pending_write()
@@ -633,6 +675,21 @@ class Observations:
         self.write_ahead_log.complete_pending_write()
         self.columns.to(device)
         return self
+
+
+def _apart(row: int, outcome: Outcome) -> tuple[list[Event], Outcome]:
+    """The events of what a trial has logged, which an outcome may carry, and the outcome without it."""
+    if LOGGED not in outcome.attributes:
+        return [], outcome
+    rest = {name: each for name, each in outcome.attributes.items() if name != LOGGED}
+    try:
+        carried = Carried.taken_from(outcome.attributes)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:  # of a worker of another version
+        log.warning("what trial %d has logged is lost: %s", row, error)
+        return [], replace(outcome, attributes=rest)
+    events: list[Event] = [Logged(row, carried.metrics)] if carried.metrics else []
+    events += [Attached(row, carried.artifacts)] if carried.artifacts else []
+    return events, replace(outcome, attributes=rest)
 
 
 def several_budgets(budgets: Any, known: Observations | None = None) -> str | None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, SupportsFloat
@@ -9,6 +10,7 @@ from typing import Any, SupportsFloat
 from deepbore.data.reports import as_step
 from deepbore.data.trial import ROUNDING, Budget, Status, Trial
 from deepbore.errors import TrialError, ValueTypeError
+from deepbore.text import is_writable, writable
 
 __all__ = [
     "LostWorker",
@@ -45,6 +47,8 @@ __all__ = [
 
 BOOLEANS = ("bool", "torch.bool")  # types of arrays, by name
 OF_AN_OUTCOME = ("suspicious", "traceback")  # attributes that are about an outcome, and not about the configuration
+# in JSON an escaped backslash or a pair of surrogates, which are a character (1); or a lone surrogate
+ESCAPED = re.compile(r"(\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})|\\ud[89a-f][0-9a-f]{2}")
 LONGEST_REASON = 2000  # characters: whole logs would swell the journal
 
 
@@ -118,6 +122,8 @@ class Outcome:
         if self.status == Status.COMPLETE and (missing := self._missing()):
             object.__setattr__(self, "status", Status.FAILED)
             object.__setattr__(self, "reason", self.reason or missing)
+        if self.reason is not None and not is_writable(self.reason):
+            object.__setattr__(self, "reason", writable(self.reason))
         if self.reason is not None and len(self.reason) > LONGEST_REASON:
             object.__setattr__(self, "reason", f"{self.reason[: LONGEST_REASON - 3]}...")
 
@@ -274,6 +280,8 @@ def as_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueTypeError(f"attributes must be plain JSON data by name, but got {_shown(attributes)}.")
     try:
         text = json.dumps(dict(attributes), default=_unwrapped)
+        if "\\ud" in text:  # perhaps half of a character
+            text = ESCAPED.sub(lambda found: found[0] if found[1] else f"\\\\{found[0][1:]}", text)
         plain: dict[str, Any] = json.loads(text, parse_constant=_none)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueTypeError(

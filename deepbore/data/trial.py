@@ -1,5 +1,6 @@
 """`Trial`: one configuration and its outcome; `Trials`, `Status`, `Direction` and `Budget`. Light to import."""
 
+import json
 import math
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, ov
 from deepbore.component import plain_number
 from deepbore.errors import SettingError, TrialError
 from deepbore.names import no_attribute
-from deepbore.text import as_html
+from deepbore.text import as_html, is_writable
 from deepbore.validation import above, one_of, refusal, required
 
 
@@ -86,6 +87,10 @@ def checked_names(names: Sequence[str], directions: Sequence[Direction] | Direct
     k = 1 if isinstance(directions, str) or not isinstance(directions, Sequence) else len(directions)
     if names and (len(set(map(str, names))) != k or not all(isinstance(name, str) and name for name in names)):
         raise SettingError(f"each of {k} objectives has a name of its own, but got {list(names)!r:.200}.")
+    if broken := [name for name in names if not is_writable(name)]:
+        raise SettingError(
+            f"names of objectives must be whole characters, but {broken[0]!r} has half of one. Rename it."
+        )
     return tuple(names)
 
 
@@ -197,6 +202,21 @@ class Reporter(Protocol):
     def should_prune(self, trial: "Trial") -> bool:
         """Whether the trial should end now."""
 
+    def log(self, trial: "Trial", metrics: Any, value: Any, step: float | None) -> None:
+        """Takes metrics that are not optimised."""
+
+    def log_artifact(self, trial: "Trial", content: Any, name: str | None) -> None:
+        """Takes what a trial has made."""
+
+
+def finite(plain: Any) -> Any:
+    """Plain data with None in place of numbers that are not finite, which strict JSON does not have."""
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return None
+    if isinstance(plain, Mapping):
+        return {key: finite(value) for key, value in plain.items()}
+    return [finite(each) for each in plain] if isinstance(plain, list | tuple) else plain
+
 
 @dataclass(frozen=True, repr=False)
 class Trial:
@@ -230,6 +250,10 @@ class Trial:
         began: when its evaluation began, in seconds since 1970; None where that was not kept.
         ended: when it ended.
         cost: what it has cost, in seconds or the unit that was told; None where that is unknown.
+        metrics: what it has logged and is not optimised: name -> step -> value; see `log`.
+        artifacts: what it has made, each with `name`, `size`, and `digest` or `path`; see `log_artifact`.
+        note: a text about it; see `Study.note`.
+        tags: short texts about it.
     """
 
     id: int
@@ -251,6 +275,10 @@ class Trial:
     began: float | None = field(default=None, repr=False, compare=False)
     ended: float | None = field(default=None, repr=False, compare=False)
     cost: float | None = field(default=None, repr=False)
+    metrics: Mapping[str, Mapping[float, float]] = field(default_factory=dict, repr=False)
+    artifacts: tuple[Any, ...] = field(default=(), repr=False)
+    note: str = field(default="", repr=False)
+    tags: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def duration(self) -> float | None:
@@ -282,6 +310,39 @@ class Trial:
         """
         return self._running.should_prune(self)
 
+    def log(self, metrics: Mapping[str, Any] | str, value: Any = None, step: float | None = None) -> None:
+        """Tracks metrics that are not optimised: `trial.log({"accuracy": 0.9})`, `trial.log("accuracy", 0.9)`.
+
+        They are in `trial.metrics`, in the journal, in frames and on the pages of the run, with the outcome of the
+        trial; they have no effect on the run.
+
+        Args:
+            metrics: values by name; or the name of one.
+            value: of that one.
+            step: such as the epoch, >= 0; None for one after the last step of each metric.
+
+        Raises:
+            ValueTypeError: for names, values or a step that are none.
+            TrialError: as `report`.
+        """
+        self._running.log(self, metrics, value, step)
+
+    def log_artifact(self, content: Any, name: str | None = None) -> None:
+        """Keeps what the trial has made: a picture, a text, a checkpoint.
+
+        Content of up to 64 MiB is kept in a folder beside the journal, once for equal contents; larger files and
+        folders by their path, and so are all files where a worker does not see the journal.
+
+        Args:
+            content: bytes, or the path of a file or a folder.
+            name: such as "confusion.png"; None for the file's own.
+
+        Raises:
+            ValueTypeError: for anything else, or bytes without a name.
+            TrialError: for bytes in a study without a journal; a path without a file; and as `report`.
+        """
+        self._running.log_artifact(self, content, name)
+
     @property
     def _running(self) -> Reporter:
         if self.reporter is None:
@@ -290,6 +351,27 @@ class Trial:
                 "on the trial that `ask` gave or the objective got, or by study.report(trial, value, step)."
             )
         return self.reporter
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trial as plain data, without what it has not: for JSON, choices that are objects have their names.
+
+        Example:
+            >>> Trial(3, {"lr": 0.1}, value=0.5, values=(0.5,), status=Status.COMPLETE).to_dict()
+            {'id': 3, 'params': {'lr': 0.1}, 'status': 'complete', 'values': [0.5]}
+        """
+        told = {"id": self.id, "params": dict(self.params), "status": str(self.status)}
+        if self.status is Status.COMPLETE and self.values is not None:
+            told["values"] = list(self.values)
+        kept = ("budget", "task", "reason", "noise", "began", "ended", "cost")
+        told |= {name: value for name in kept if (value := getattr(self, name)) is not None}
+        told |= {"constraints": list(self.constraints)} if self.constraints else {}
+        told |= {"attributes": dict(self.attributes)} if self.attributes else {}
+        told |= {"reports": [[step, value] for step, value in self.reports.items()]} if self.reports else {}
+        return told | ({"former": [each.to_dict() for each in self.former]} if self.former else {})
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON; null for what is not finite, the repr of what is no plain data."""
+        return json.dumps(finite(self.to_dict()), default=repr)
 
     def __repr__(self) -> str:
         """Its id, its configuration, and its value or status."""

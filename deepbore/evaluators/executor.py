@@ -7,6 +7,7 @@ import sys
 import time
 from abc import abstractmethod
 from collections import Counter, deque
+from collections.abc import Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -23,13 +24,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+from deepbore.data.notes import RunningReports
 from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.base import Evaluator, Finished, check_objective, check_settings, warn
 from deepbore.validation import above, seconds
 from deepbore.worker.objective import Objective, evaluate, in_words
-from deepbore.worker.reporting import JudgeServer, Reporting
+from deepbore.worker.reporting import Judge, JudgeServer, Reporting
 
 LOOK = 0.5  # seconds between two looks at workers that may have died, or are to come back
 LOST_RETRIES = 2
@@ -101,6 +103,7 @@ class ParallelEvaluator(Evaluator):
         self._is_warned = False  # of that
         self._error: BaseException | None = None  # ends the run, once the outcomes beside it are collected
         self._server: JudgeServer | None = None  # answers running trials, where a pruner may end them
+        self._heard: dict[int, dict[float, float]] = {}  # what running trials have told their judge
 
     # --- what an engine defines --------------------------------------------------------------------------------------
 
@@ -175,6 +178,7 @@ class ParallelEvaluator(Evaluator):
         self._suspects.clear()
         self._losses.clear()
         self._lost_at.clear()
+        self._heard.clear()
         self._deserted_since, self._is_warned = None, False
         self._error = None
         if self._server is not None:
@@ -193,12 +197,31 @@ class ParallelEvaluator(Evaluator):
         return min(at_once, self.workers - len(self.away)) - len(self.running)
 
     def _connected(self, trial: Trial) -> Trial:
-        """The trial with the address of the judge in place of the judge, if it runs in another process."""
+        """The trial with a judge that listens; with the address of such a one if it runs in another process."""
         reporting = Reporting.of(trial)
-        if reporting is None or reporting.judge is None or self._reach == "process":
+        if reporting is None or reporting.judge is None:
             return trial
-        self._server = self._server or JudgeServer(reporting.judge, is_local=self._reach == "machine")
+        if self._reach == "process":
+            return replace(trial, reporter=Reporting(self._listening(reporting.judge), reporting.send))
+        is_local = self._reach == "machine"
+        self._server = self._server or JudgeServer(self._listening(reporting.judge), is_local)
         return replace(trial, reporter=Reporting(self._server.address, reporting.send))
+
+    def _listening(self, judge: Judge) -> Judge:
+        """A judge that remembers what it is told of trials, in case that their workers are lost."""
+
+        def judged(row: int, reports: Mapping[float, float]) -> bool:
+            known, first = self._heard.get(row, {}), min(reports, default=math.inf)
+            self._heard[row] = {step: value for step, value in known.items() if step < first} | dict(reports)
+            return judge(row, reports)
+
+        return judged
+
+    def _reported(self, trial: Trial) -> dict[float, float]:
+        """What is known of the curve of a trial that did not come back: by its judge, or by the file of its reports."""
+        heard = self._heard.pop(trial.id, {})
+        send = getattr(Reporting.of(trial), "send", None)
+        return heard or (send.written() if isinstance(send, RunningReports) else {})
 
     def _raise_if_over(self) -> None:
         """Raises the error that ends the run, once running attempts are done; an interrupt does not wait for them."""
@@ -311,6 +334,9 @@ class ParallelEvaluator(Evaluator):
         attempts = attempt.number + self._losses.pop(attempt.trial.id, 0)
         if outcome.has_failed and attempts > 1:
             outcome = replace(outcome, reason=f"{outcome.reason or 'failed'} (attempt {attempts})")
+        reports = self._reported(attempt.trial)
+        if outcome.has_failed and reports and not outcome.reports:
+            outcome = replace(outcome, reports=reports)
         return Finished(attempt.trial, outcome)
 
     def _lost(self, attempt: Attempt, why: str, is_its_own: bool) -> Finished | None:

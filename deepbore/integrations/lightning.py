@@ -6,8 +6,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from deepbore.data.trial import Trial
-from deepbore.errors import SettingError, TrialPruned
+from deepbore.errors import NeverLogged, SettingError, TrialPruned
 from deepbore.integrations.measuring import Measured, epochs_done
+from deepbore.worker.reporting import Reporting
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback, LightningModule, Trainer
@@ -18,6 +19,7 @@ else:
 
 log = logging.getLogger(__name__)
 _missed: set[str] = set()  # metrics that were said to be missing
+_seen: set[str] = set()  # metrics that some training of this process has logged
 
 
 class PruningCallback(Callback):
@@ -33,13 +35,16 @@ class PruningCallback(Callback):
     Args:
         trial: that the objective was given, or that `study.ask` gave.
         monitor: name of the metric, as in `trainer.callback_metrics`. One that is not there after an epoch and a
-            validation is said once, with what there is.
+            validation is said once, with what there is. Where a training of a run with a pruner ends without it, and no
+            earlier one in this process has had it, the run ends, if that is its first evaluation: else no trial would
+            ever be pruned.
 
     Attributes:
         pruned: whether the training was ended.
 
     Raises:
         SettingError: for a metric without a name, or what is no trial.
+        NeverLogged: at the end of a training that a pruner was to judge, and that never logged the metric.
 
     Example::
 
@@ -60,10 +65,11 @@ class PruningCallback(Callback):
         self._in_epoch, self._in_validation = Measured(monitor), Measured(monitor)
         self._has_reported = False  # at a validation of this epoch
         self._has_validated = False  # in this training
+        self._is_missing = False  # after an epoch and a validation
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Forgets an earlier training."""
-        self._has_validated = False
+        self._has_validated = self._is_missing = False
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Forgets the validations of the epoch before."""
@@ -89,29 +95,36 @@ class PruningCallback(Callback):
             self._say_if_missing(trainer)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Raises TrialPruned after a training that was ended."""
+        """Raises TrialPruned after a training that was ended, NeverLogged after one that could not be."""
         if stage == "fit" and self.pruned:
             raise TrialPruned(f"{self.monitor} after {trainer.current_epoch} epochs")
+        reporting = Reporting.of(self.trial)
+        is_judged = reporting is not None and reporting.judge is not None and not reporting.reports
+        if stage == "fit" and self._is_missing and is_judged and sys.exc_info()[0] is None:
+            raise NeverLogged(self._complaint(trainer))
 
     def _say_if_missing(self, trainer: Trainer) -> None:
         """Says once that nothing is pruned, as the metric is not there."""
-        there = list(trainer.callback_metrics)
-        if self.monitor in there or self.monitor in _missed or not trainer.is_global_zero:
+        self._is_missing = self.monitor not in trainer.callback_metrics and self.monitor not in _seen
+        if not self._is_missing or self.monitor in _missed or not trainer.is_global_zero:
             return
         _missed.add(self.monitor)
+        log.warning("%s", self._complaint(trainer))
+
+    def _complaint(self, trainer: Trainer) -> str:
+        there = list(trainer.callback_metrics)
         near = difflib.get_close_matches(self.monitor, there, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        log.warning(
-            "PruningCallback(monitor=%r): nothing is reported, and no trial is pruned, as the training has logged no "
-            "such metric, but %s.%s",
-            self.monitor,
-            ", ".join(there) or "none",
-            hint,
+        return (
+            f"PruningCallback(monitor={self.monitor!r}): nothing is reported, and no trial is pruned, as the training "
+            f"has logged no such metric, but {', '.join(there) or 'none'}.{hint}"
         )
 
     def _report(self, trainer: Trainer, value: float | None, step: float) -> None:
         """Reports what was measured on the first rank, and ends the training on all of them."""
         decision = False
+        if value is not None:
+            _seen.add(self.monitor)
         if trainer.is_global_zero and value is not None:
             self.trial.report(value, step)
             decision = self.trial.should_prune()

@@ -518,7 +518,7 @@ class StorageEvaluator(Evaluator):
                 patiently(self.storage.set_trial_state_values, identity, TrialState.WAITING)
                 self._queue.ids.append(identity)
             else:
-                outcome = LostWorker.failure(f"{times} workers died with it")
+                outcome = replace(LostWorker.failure(f"{times} workers died with it"), reports=reports_in(trial))
                 patiently(self.storage.set_trial_system_attr, identity, OUTCOME, Told(row, outcome).line())
                 patiently(self.storage.set_trial_state_values, identity, TrialState.FAIL)
         except UpdateFinishedTrialError:  # it was slow, and not dead
@@ -596,7 +596,7 @@ def outcome_in(trial: FrozenTrial, row: int) -> Outcome:
         return Outcome(list(trial.values))
     if trial.state == TrialState.PRUNED:
         return replace(Outcome.pruned(), reports=trial.intermediate_values)
-    return Outcome.failure(trial.user_attrs.get("reason"))
+    return replace(Outcome.failure(trial.user_attrs.get("reason")), reports=reports_in(trial))
 
 
 def numbered(trial: FrozenTrial, outcome: Outcome) -> Outcome:

@@ -13,6 +13,7 @@ from torch import Tensor
 from deepbore.candidates.selection import largest_possible_batch
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state, hook
+from deepbore.data.logged import artifacts_path
 from deepbore.data.notes import RunningReports, forget_reports, running_path
 from deepbore.data.outcome import LostWorker, Mistake, Outcome
 from deepbore.data.trial import Trial
@@ -48,6 +49,11 @@ def mistake_in(one: Finished, space: SearchSpace) -> str:
         is_value = isinstance(outcome, NoValue)
         said = outcome.reason if is_value else f"the objective says {outcome.reason}"
         way = '; if there is no value, it may return float("nan")' if is_value else ""
+        if (outcome.reason or "").startswith("SystemExit"):
+            said, way = (
+                f"the objective ends the whole program ({outcome.reason})",
+                ": a configuration that fails raises another error",
+            )
         return f"the run ends, because {said}. {stays} Fix the objective{way}.\n\n{trace}".rstrip()
     inactive = [name for name in outcome.missing if name in space.parameters and name not in trial.params]
     if not inactive and isinstance(outcome, UnknownName):
@@ -65,11 +71,9 @@ def mistake_in(one: Finished, space: SearchSpace) -> str:
 
 
 def with_reports(trial: Trial, outcome: Outcome) -> Outcome:
-    """An outcome with what its trial has reported, if an evaluator of the user's own has left that out."""
+    """An outcome with what its trial has reported and logged, if an evaluator of the user's own has left that out."""
     reporting = Reporting.of(trial)
-    if reporting is None or not reporting.reports or outcome.reports:
-        return outcome
-    return replace(outcome, reports=reporting.reports)
+    return outcome if reporting is None else reporting.completed(outcome)
 
 
 def with_cost(one: Finished) -> Outcome:
@@ -116,7 +120,8 @@ class TrialRunner:
             judge, journal = self.engine.state.judge, self.engine.state.observations.journal
             for trial in self.engine.state.observations.trials(rows):
                 send = None if journal is None else RunningReports(running_path(journal.path, trial.id))
-                self.evaluator.submit(replace(trial, reporter=Reporting(judge, send)))
+                folder = None if journal is None else artifacts_path(journal.path)
+                self.evaluator.submit(replace(trial, reporter=Reporting(judge, send, folder)))
             while self._must_wait:
                 self._collect()
         self.control.interrupts.is_gentle = self.evaluator.outstanding > 0  # trials continue during training

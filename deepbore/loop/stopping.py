@@ -22,6 +22,7 @@ from deepbore.acquisition import LogExpectedImprovement
 from deepbore.compute.devices import one_thread
 from deepbore.data.outcome import Outcome, Status, WrongReturn
 from deepbore.errors import DeprecatedUse, ObjectiveError, SettingError
+from deepbore.evaluators.base import warn
 from deepbore.loop.engine import Engine
 from deepbore.loop.quiet import in_caller_state
 from deepbore.loop.state import RunState
@@ -360,6 +361,7 @@ class RunControl:
     def _judge(self, outcome: Outcome) -> None:
         """Sets the error of an objective whose first result is not a value, or which only fails."""
         is_first = not (self._failures or self._has_success)
+        self._say_if_silent(outcome)
         self._last = outcome
         self._failures += outcome.has_failed
         self._has_success = self._has_success or not outcome.has_failed
@@ -370,6 +372,16 @@ class RunControl:
             )
         elif not self._has_success and self._failures == self.max_failures:
             self._error = self._of_failures()
+
+    def _say_if_silent(self, outcome: Outcome) -> None:
+        """Says once that a pruner has nothing to compare: the first trial with a value has reported nothing."""
+        if outcome.status is not Status.COMPLETE or self._has_success or self.engine.state.recipe.pruner is None:
+            return
+        if not outcome.reports and self.engine.ranks.is_first:
+            warn(
+                "no trial can be pruned: the first one that has ended has reported nothing. Let the objective call "
+                "trial.report(value, step) as it goes on, or leave pruner= out."
+            )
 
     def _of_failures(self) -> ObjectiveError:
         """The error of an objective that only fails."""

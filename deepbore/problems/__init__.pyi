@@ -10,10 +10,13 @@ from .benchmarks.control import PolicySearch
 from .benchmarks.digits import Digits, DigitsUnderLimit
 from .benchmarks.engineering import PressureVessel, WeldedBeam
 from .benchmarks.ground import GroundRun
+from .benchmarks.lasso import Lasso
 from .benchmarks.networks import NetworkRun
 from .benchmarks.noise import Noisy
 from .benchmarks.racing import RacingLine
 from .benchmarks.robot_pushing import RobotPushing
+from .benchmarks.rotated import Rotated, RotatedChoices
+from .benchmarks.rover import Rover
 from .benchmarks.synthetic import (
     Ackley,
     Branches,
@@ -65,6 +68,7 @@ __all__ = [
     "GroundRun",
     "HPOLib",
     "Hartmann",
+    "Lasso",
     "LearningCurves",
     "Levy",
     "LightningCLIProblem",
@@ -78,6 +82,9 @@ __all__ = [
     "RacingLine",
     "RobotPushing",
     "Rosenbrock",
+    "Rotated",
+    "RotatedChoices",
+    "Rover",
     "SineParabola",
     "SixHumpCamel",
     "TrainingRun",

@@ -18,6 +18,8 @@
     batch-bore                                       six functions for figure 1 of batch BORE (Oliveira et al. 2022),
                                                      which names Six-hump Camel and Hartmann 3-D; the others are ours
     long                                             Levy in 20-D, its lowest point elsewhere: "long/levy20-0", ...
+    thousands                                        for runs of thousands, in 14 to 300 dimensions: "thousands/rover",
+                                                     "thousands/lasso-high", "thousands/levy20", ...
     control                                          PolicySearch: "control/lander", ..., in 18 to 100 dimensions
     cec                                              Cec in 10-D: "cec/2020/f01" is the first function of 2020
     statsmodels                                      TrainingRun on data of statsmodels: "statsmodels/knn-fair", ...
@@ -33,6 +35,7 @@
 | tables-single | as the same table | as the same table |
 | levels | as the same run of training | as the same run of training |
 | networks-noisy | as the same run of networks | as the same run of networks |
+| thousands | first two thirds of the names, sorted so | last third |
 | ground | first half of each kind of task, sorted so | last sixth; the third between is for validation |
 | functions, noisy, papers, batch-bore, long, designs | all: they are too well known to hold any out | none |
 | control, cec, statsmodels | none: no default was chosen by them | all |
@@ -52,14 +55,17 @@ from deepbore.problems.benchmarks.bits import BIT_FAMILIES, Bits
 from deepbore.problems.benchmarks.cec import Cec
 from deepbore.problems.benchmarks.choices import FAMILIES, Choices
 from deepbore.problems.benchmarks.coco import Coco
-from deepbore.problems.benchmarks.control import TASKS, PolicySearch
+from deepbore.problems.benchmarks.control import LOCOMOTION, TASKS, PolicySearch
 from deepbore.problems.benchmarks.digits import DigitsUnderLimit
 from deepbore.problems.benchmarks.engineering import PressureVessel, WeldedBeam
 from deepbore.problems.benchmarks.ground import KINDS as GROUND_KINDS, GroundRun
+from deepbore.problems.benchmarks.lasso import SIZES, Lasso
 from deepbore.problems.benchmarks.networks import TASKS as NETWORK_TASKS, NetworkRun
 from deepbore.problems.benchmarks.noise import Kind, Noisy
 from deepbore.problems.benchmarks.racing import RacingLine
 from deepbore.problems.benchmarks.robot_pushing import RobotPushing
+from deepbore.problems.benchmarks.rotated import FORMULAS, Rotated, RotatedChoices
+from deepbore.problems.benchmarks.rover import Rover
 from deepbore.problems.benchmarks.synthetic import (
     Ackley,
     Branches,
@@ -140,6 +146,18 @@ GROUND: dict[str, Callable[[], Problem]] = {
     for kind, tasks in GROUND_KINDS.items()
     for name in tasks
 }
+LARGE = {"f02-40": (2, 40), "f09-80": (9, 80), "f17-40": (17, 40), "f20-80": (20, 80)}  # of bbob-largescale
+THOUSANDS: dict[str, Callable[[], Problem]] = {
+    "thousands/rover": Rover,
+    "thousands/pushing": RobotPushing,
+    "thousands/lander": partial(PolicySearch, "lander"),
+    **{f"thousands/lasso-{name}": partial(Lasso, name) for name in SIZES},
+    **{f"thousands/{name}": partial(PolicySearch, name) for name in LOCOMOTION},
+    **{f"thousands/{name}20": partial(Rotated, name, 20) for name in FORMULAS},
+    **{f"thousands/{name}20-straight": partial(Rotated, name, 20, turned=False) for name in ("levy", "rastrigin")},
+    **{f"thousands/{name}50-choices": partial(RotatedChoices, name) for name in ("ellipsoid", "levy", "rastrigin")},
+    **{f"thousands/{key}": partial(Coco, "bbob-largescale", n, 1, d) for key, (n, d) in LARGE.items()},
+}
 PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "robot-pushing": lambda _: RobotPushing(),
     "racing/ucb": lambda _: RacingLine("ucb"),
@@ -193,7 +211,7 @@ WHOLE = {
     "designs": list(DESIGNS),
 }
 HELD_OUT = {"control": list(CONTROL), "cec": list(CEC), "statsmodels": list(STATSMODELS)}
-SUITES = (*Coco.DIMENSIONS, *HALVED, "networks-noisy", "ground", *WHOLE, *HELD_OUT)
+SUITES = (*Coco.DIMENSIONS, *HALVED, "networks-noisy", "ground", "thousands", *WHOLE, *HELD_OUT)
 
 
 def problem(name: str, seed: int = 0) -> Problem:
@@ -218,7 +236,7 @@ def problem(name: str, seed: int = 0) -> Problem:
     for seeded in (PAPERS, NOISY_NETWORKS):
         if name in seeded:
             return seeded[name](seed)
-    for makers in (FUNCTIONS, LONG, DESIGNS, CONTROL, CEC, STATSMODELS, GROUND, *HALVED.values()):
+    for makers in (FUNCTIONS, LONG, DESIGNS, CONTROL, CEC, STATSMODELS, GROUND, THOUSANDS, *HALVED.values()):
         if name in makers:
             return makers[name]()
     if (match := COCO_NAME.fullmatch(name)) and match["suite"] in Coco.DIMENSIONS:
@@ -236,8 +254,8 @@ def suite(
 
     Args:
         name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, tables-single, training, levels,
-            networks, networks-noisy, ground, branches, choices, bits, noisy, functions, papers, batch-bore, long,
-            control, cec, statsmodels or designs.
+            networks, networks-noisy, ground, thousands, branches, choices, bits, noisy, functions, papers, batch-bore,
+            long, control, cec, statsmodels or designs.
         half: "development", "held_out", "all", or, of ground, "validation", which is empty elsewhere.
         dimensions: d, of a COCO suite; None for all.
         instances: of a COCO suite and of this half; None for 1 to 5, 6 to 15, or 1 to 15.
@@ -268,7 +286,11 @@ def suite(
         return [] if half == "held_out" else list(WHOLE[name])
     if name in HELD_OUT:
         return [] if half == "development" else list(HELD_OUT[name])
-    return halves(NOISY_NETWORKS if name == "networks-noisy" else HALVED[name])[half]
+    if name == "thousands":
+        parts = two_thirds(THOUSANDS)
+    else:
+        parts = halves(NOISY_NETWORKS if name == "networks-noisy" else HALVED[name])
+    return parts[half]
 
 
 def halves(names: Iterable[str]) -> dict[Half, list[str]]:
@@ -286,6 +308,13 @@ def halves(names: Iterable[str]) -> dict[Half, list[str]]:
     drawn = sorted(names, key=digest)
     middle = (len(drawn) + 1) // 2
     return {"development": drawn[:middle], "held_out": drawn[middle:], "all": drawn}
+
+
+def two_thirds(names: Iterable[str]) -> dict[Half, list[str]]:
+    """Names sorted by their SHA-256: two thirds for development (rounded up), the others held out."""
+    drawn = sorted(names, key=lambda name: sha256(name.encode()).hexdigest())
+    end = len(drawn) - len(drawn) // 3
+    return {"development": drawn[:end], "held_out": drawn[end:], "all": drawn}
 
 
 def thirds(names: Iterable[str]) -> dict[Half, list[str]]:

@@ -13,6 +13,7 @@ from deepbore.errors import PointError, SpaceError
 from deepbore.space.conditions import Conditions
 from deepbore.space.parameters import Parameter, parameter_from_dict
 from deepbore.space.parameters.base import UNSET
+from deepbore.text import is_writable
 
 HIGH = 10  # number of real parameters from which a space is high-dimensional, see docs/ablation.md
 
@@ -316,6 +317,8 @@ def _checked_parameters(given: Any) -> dict[str, Parameter]:
     for name, parameter in pairs:
         if not isinstance(name, str) or not name:
             raise SpaceError(f"parameter names must be non-empty strings, but got {name!r}.")
+        if not is_writable(name):
+            raise SpaceError(f"parameter names must be whole characters, but {name!r} has half of one. Rename it.")
         if not isinstance(parameter, Parameter):
             kinds = "Real, Integer, Ordinal, Categorical or Library"
             several = isinstance(parameter, (list, tuple))

@@ -1,6 +1,7 @@
 """Strategies: proposals by one model, or by several that take turns."""
 
 from deepbore.strategies.base import ModelStrategy, Proposal, Strategy, View
+from deepbore.strategies.evolution import Evolution
 from deepbore.strategies.near_best import NearBest
 from deepbore.strategies.neglected import NeglectedChoices
 from deepbore.strategies.other_branches import OtherBranches
@@ -9,6 +10,7 @@ from deepbore.strategies.sampling import GridSampling, RandomSampling, SobolSamp
 from deepbore.strategies.turns import Turns
 
 __all__ = [
+    "Evolution",
     "GridSampling",
     "ModelStrategy",
     "NearBest",

@@ -173,6 +173,10 @@ class Strategy(Component, ABC):
         """Whether it can propose anything now; called before each turn, so it must be fast."""
         return True
 
+    def is_urgent(self, view: View) -> bool:
+        """In `Turns`, whether the next point is its own, whoever's the last was; asked for each while it applies."""
+        return False
+
     def fit(self, view: View) -> bool:
         """Trains what the run does not; whether it is ready to propose. If not, a point of the design is used."""
         return all(model.ready for model in self.models)

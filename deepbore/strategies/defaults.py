@@ -9,6 +9,7 @@ from deepbore.classifiers import Classifier, KernelPLS, LibraryPLS, Link, PerCol
 from deepbore.labels import Labelling, ValueGradedLabels
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import ModelStrategy, Strategy
+from deepbore.strategies.evolution import Evolution
 from deepbore.strategies.near_best import NearBest
 from deepbore.strategies.neglected import NeglectedChoices
 from deepbore.strategies.other_branches import OtherBranches
@@ -45,9 +46,10 @@ def default_strategy(
 ) -> Strategy:
     """The model of all observations, in turns with others where they have something to add.
 
-    These are `NearBest` in continuous spaces, `NeglectedChoices` and `RoughGround` in those with unordered choices, and
-    `OtherBranches` in conditional ones. With a library it is the model alone: the levels with the best upper confidence
-    bound, chosen one by one as if the earlier ones of a batch had the values that are predicted for them.
+    These are `NearBest` and in long runs `Evolution` in continuous spaces, `NeglectedChoices` and `RoughGround` in
+    those with unordered choices, and `OtherBranches` in conditional ones. With a library it is the model alone: the
+    levels with the best upper confidence bound, chosen one by one as if the earlier ones of a batch had the values that
+    are predicted for them.
 
     The additional strategies need labels graded by value, `LocalSearch` or a wrapper of it, and a `KernelPLS` with all
     hyperparameters learned, or a network that learns grades (`strategy_of_network`). For other models no benefit has
@@ -76,8 +78,8 @@ def default_strategy(
     shared = {name: getattr(classifier, name) for name in ("rows", "iterations", "prior", "crashes")}
     others: list[Strategy] = []
     if space.points.is_continuous and search.nearby is not False:
-        others.append(NearBest(**shared))
-    if any(not each.is_ordered for each in space.parameters.values()) and not classifier.noisy:
+        others += [NearBest(**shared), *([] if classifier.noisy else [Evolution()])]
+    if has_unordered_choices(space) and not classifier.noisy:
         others += [NeglectedChoices(**shared, additive=classifier.additive), RoughGround(rows=classifier.rows)]
     if space.points.is_conditional and search.elsewhere is not False and not classifier.noisy:
         others.append(OtherBranches(**shared, alike=classifier.alike, additive=classifier.additive))
@@ -87,7 +89,7 @@ def default_strategy(
 def strategy_of_network(
     space: SearchSpace, classifier: Classifier, acquisition: Acquisition | None, candidates: Candidates | None
 ) -> Strategy:
-    """A network in turns with kernels of few rows, where it is too coarse (`NearBest`) or too sure (`OtherBranches`).
+    """A network in turns with others: `NearBest` where it is too coarse, `OtherBranches` where it is too sure, ...
 
     A network that estimates labels with a deviation, such as `DeepPLS`, maximises expected improvement in continuous
     spaces: there alone its deviation grows with the distance from the observations.
@@ -105,10 +107,17 @@ def strategy_of_network(
     search = innermost(first.candidates)
     others: list[Strategy] = []
     if space.points.is_continuous and isinstance(search, LocalSearch) and search.nearby is not False:
-        others.append(NearBest())
+        others += [NearBest(), Evolution()]
+    if has_unordered_choices(space):
+        others += [NeglectedChoices(), RoughGround()]
     if space.points.is_conditional and isinstance(search, LocalSearch) and search.elsewhere is not False:
         others.append(OtherBranches())
     return Turns([first, *others]) if others else first
+
+
+def has_unordered_choices(space: SearchSpace) -> bool:
+    """Whether a parameter has values without an order."""
+    return any(not each.is_ordered for each in space.parameters.values())
 
 
 def has_library(space: SearchSpace) -> bool:

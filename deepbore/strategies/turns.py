@@ -21,9 +21,10 @@ class Turns(Strategy):
 
     Each of the others is due at every k-th proposal for which it applies (`Strategy.applies`), k being its `every`. A
     single point is proposed by the one that has waited longest, by its k, if it is ready after training
-    (`Strategy.fit`); never right after another one that applies, so at most every second point is by others. All
-    others are by the first strategy. A batch is divided equally among the first and all others that are due and ready,
-    but none of these proposes more than a k-th of it; later shares avoid earlier points.
+    (`Strategy.fit`); never right after another one that applies, so at most every second point is by others, unless one
+    is urgent (`Strategy.is_urgent`). All others are by the first strategy. A batch is divided equally among the first
+    and all others that are due and ready, but none of these proposes more than a k-th of it; later shares avoid earlier
+    points.
 
     Args:
         strategies: the first is a `ModelStrategy`, whose acquisition and optimiser the others use.
@@ -83,11 +84,15 @@ class Turns(Strategy):
         """The other strategies that propose now, at most one for a single point."""
         applying = [number for number, each in enumerate(self.others) if each.applies(view)]
         is_resting = q == 1 and any(self._waited[number] == 0 for number in applying)
-        late = sorted(applying, key=lambda number: -self._waited[number] / self.others[number].every)
+        urgent = [number for number in applying if q == 1 and self.others[number].is_urgent(view)]
+        late = sorted(
+            applying, key=lambda number: (number not in urgent, -self._waited[number] / self.others[number].every)
+        )
         due: list[Strategy] = []
         for number in late:
             each = self.others[number]
-            is_due = self._waited[number] + q >= each.every and not is_resting and not (due and q == 1)
+            has_waited = self._waited[number] + q >= each.every and not is_resting
+            is_due = (has_waited or number in urgent) and not (due and q == 1)
             self._waited[number] = 0 if is_due else self._waited[number] + q
             failure = f"{type(each).__name__} could not learn its rows, so it is skipped: %s"
             if is_due and view.agreed(partial(each.fit, view), failure):
@@ -109,10 +114,14 @@ class Turns(Strategy):
         return {"strategies": states, "waited": list(self._waited)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        for each, own in zip((self.first, *self.others), state["strategies"], strict=True):
+        """Restores a state. One of an earlier version may know fewer strategies: then the last ones begin anew."""
+        if len(state["strategies"]) > 1 + len(self.others):
+            raise ValueError(f"a state of {len(state['strategies'])} strategies does not fit {1 + len(self.others)}")
+        for each, own in zip((self.first, *self.others), state["strategies"], strict=False):
             each.load_state_dict(own)
         if "waited" in state:
-            self._waited = list(state["waited"])
+            waited = list(state["waited"])
         else:  # version 0.3: whether each was used for the latest point
-            turns = zip(state["had_turn"], self.others, strict=True)
-            self._waited = [0 if had_turn else each.every - 1 for had_turn, each in turns]
+            turns = zip(state["had_turn"], self.others, strict=False)
+            waited = [0 if had_turn else each.every - 1 for had_turn, each in turns]
+        self._waited[: len(waited)] = waited

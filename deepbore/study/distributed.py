@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 from deepbore.component import alike
 from deepbore.compute.devices import Device
@@ -98,6 +98,17 @@ class DistributedStudy:
         together._drive(Study.load(journal, space=space, device=device, **parts))
         together._agree(together.study.state.header())  # no rank writes before all have read, the snapshot included
         return together
+
+    def __enter__(self) -> Self:
+        """The study, whose journal is closed at the end on every rank: `with DistributedStudy(space) as study`."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leaves the journal to another writer."""
+        self.study.close()
 
     def _drive(self, study: Study) -> None:
         self.study = study

@@ -1,6 +1,8 @@
 """`Study`: an optimisation by ask and tell, or with an objective that it evaluates by itself."""
 
+import json
 import logging
+import math
 import os
 import threading
 import time
@@ -12,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, SupportsFloat, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, SupportsFloat, TypeVar, Unpack
 
 import numpy as np
 
@@ -31,11 +33,14 @@ from deepbore.data.imported import (
     rows_of,
     with_defaults,
 )
+from deepbore.data.journal import replace_file
 from deepbore.data.log import Log
+from deepbore.data.logged import Artifact, artifacts_path, given_metrics, kept
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_cost, as_noise, as_number, as_outcome
 from deepbore.data.reports import Stages, as_step
-from deepbore.data.trial import ROUNDING, Status, Trials
+from deepbore.data.summary import Summary, summary_of
+from deepbore.data.trial import ROUNDING, Status, Trials, finite
 from deepbore.errors import DeepBoreError, DeprecatedUse, SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.loop.engine import Engine, TrialAllocator, learn
@@ -46,6 +51,7 @@ from deepbore.loop.stopping import Listener, RunControl, as_rules
 from deepbore.names import no_attribute
 from deepbore.space import Parameter, Params, SearchSpace
 from deepbore.space.search_space import check_known
+from deepbore.study.commands import take_up
 from deepbore.study.opening import WRITERS, Check, Loaded, loaded, opened
 from deepbore.study.options import (
     Parts,
@@ -58,7 +64,7 @@ from deepbore.study.options import (
 )
 from deepbore.study.running import as_evaluator, check_names, check_run, check_takes_trial, run_trials
 from deepbore.text import as_html
-from deepbore.validation import above, required, whole, within
+from deepbore.validation import above, as_path, required, whole, within
 from deepbore.worker.reporting import Reporting
 
 if TYPE_CHECKING:
@@ -68,6 +74,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+RERUN, EDITED = "run again", "edited before it ran"  # reasons of withdrawn trials
 SHOWN = 10  # trials of a front in a notebook
 LARGEST_BATCH = 1_000_000
 
@@ -198,8 +205,10 @@ ELSEWHERE = {  # attribute of a study -> where it is, too
     "pareto_front": "trials.front",
     "pending": "trials.pending",
     "space": "state.space",
+    "summary": "trials.summary",
     "suspicious": "trials.suspicious",
     "to_frame": "trials.to_frame",
+    "to_json": "trials.to_json",
 }
 
 
@@ -322,8 +331,10 @@ class Study:
         pareto_front: list[Trial]
         pending: list[Trial]
         space: SearchSpace
+        summary: Callable[[], Summary]
         suspicious: list[Trial]
         to_frame: "Callable[[], pd.DataFrame]"
+        to_json: Callable[..., str]
     else:
 
         def __getattr__(self, name: str) -> Any:
@@ -353,6 +364,7 @@ class Study:
         required(q=q)
         whole(1, q=q)
         within(1, LARGEST_BATCH, q=q)
+        self._take_up(self._allocator.engine.ranks.world)
         self._resume()
         self._state.check_classifier()
         rows = self._allocator.ask(q)
@@ -502,6 +514,75 @@ class Study:
             (0.25, 'WITHDRAWN', -1000000.0)
         """
         self.state.observations.withdraw(trial, reason)
+
+    def rerun(self, trials: Trial | int | Iterable[Trial | int] | Literal["failed"] = "failed") -> None:
+        """Queues configurations of earlier trials for the next asks, as after a mistake in the program was mended.
+
+        Failed trials are withdrawn, so that nothing is learned from failures that were not theirs; other ones stay, and
+        their configuration is evaluated once more. Budgets are chosen anew.
+
+        Args:
+            trials: from `trials`, or their numbers; "failed" for all that have failed.
+
+        Raises:
+            TrialError: for an unknown trial, or one that has not ended.
+
+        Example:
+            >>> from deepbore import Real, Study
+            >>> study = Study({"x": Real(0, 1)}, seed=0)
+            >>> first = study.ask_one()
+            >>> study.tell(first, failed=True)
+            >>> study.rerun("failed")
+            >>> study.ask_one().params == first.params, study.trials[0].status.name
+            (True, 'WITHDRAWN')
+        """
+        for trial in self._to_rerun(trials):
+            self.enqueue(trial.params)
+            if trial.status is Status.FAILED:
+                self.withdraw(trial, RERUN)
+
+    def _to_rerun(self, trials: Trial | int | Iterable[Trial | int] | Literal["failed"]) -> list[Trial]:
+        """The trials that are meant, all checked before any is queued."""
+        own = [trial for trial in self.trials if trial.task is None]
+        if isinstance(trials, str):
+            if trials != "failed":
+                raise SettingError(f'trials are given by number, or as "failed", but got {trials!r:.100}.')
+            return [trial for trial in own if trial.status is Status.FAILED]
+        several = [trials] if isinstance(trials, Trial) or not isinstance(trials, Iterable) else list(trials)
+        found = [self.state.observations.trial(self.state.observations.columns.row_of(each)) for each in several]
+        if waiting := [trial.id for trial in found if trial.status is Status.PENDING]:
+            raise TrialError(
+                f"a trial runs again once it has ended, but {waiting[0]} has not. Tell it, or withdraw it."
+            )
+        return found
+
+    def edit(self, trial: Trial | int, params: Params) -> None:
+        """Replaces a trial that was asked for and does not run yet: the next `ask` gives the edited configuration.
+
+        The trial itself is withdrawn, which is no failure.
+
+        Args:
+            trial: a pending one, or its number.
+            params: what changes; the rest of its configuration stays.
+
+        Raises:
+            TrialError: for a trial that has ended.
+            PointError: for a configuration outside the space; then nothing has changed.
+
+        Example:
+            >>> from deepbore import Integer, Real, Study
+            >>> study = Study({"lr": Real(0, 1), "layers": Integer(1, 9)}, seed=0)
+            >>> study.edit(study.ask_one(), {"layers": 3})
+            >>> study.ask_one().params["layers"]
+            3
+        """
+        known = self.state.observations.trial(self.state.observations.columns.row_of(trial))
+        if known.status is not Status.PENDING:
+            raise TrialError(
+                f"a trial is edited before it runs, but {known.id} is {known.status}. Enqueue another one."
+            )
+        self.enqueue({**known.params, **as_params(params, self.state.space)})
+        self.withdraw(known.id, EDITED)
 
     @queued
     def correct(
@@ -707,6 +788,46 @@ class Study:
         self.state.observations.annotate(trial, attributes)
 
     @queued
+    def note(
+        self, text: str | None = None, trial: Trial | int | None = None, tags: Iterable[str] | None = None
+    ) -> None:
+        """Replaces the note and the tags of a trial, or of the run; they have no effect on the run.
+
+        Args:
+            text: of at most 10,000 characters; None leaves the former one.
+            trial: from `ask` or `trials`, or its id; None for the run.
+            tags: short texts, at most 20; None leaves the former ones.
+
+        Raises:
+            TrialError: for an unknown trial, or one of another study.
+            ValueTypeError: for what is too long, or no text.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(-1, 1)}))
+            >>> (trial,) = study.ask()
+            >>> study.note("it looks odd", trial, tags=["look again"])
+            >>> study.trials[0].note, study.trials[0].tags
+            ('it looks odd', ('look again',))
+        """
+        if isinstance(tags, str):
+            raise ValueTypeError(f"tags are several texts, as in tags=[{tags!r:.60}], but got one text.")
+        self._restore()
+        self.state.observations.note(trial, text, None if tags is None else tuple(dict.fromkeys(tags)))
+
+    @queued
+    def _log(self, trial: Trial | int, given: Mapping[str, float], step: float | None) -> None:
+        """`trial.log` of a trial that `ask` gave."""
+        self._restore()
+        self.state.observations.log(self._held(trial), given, step)
+
+    @queued
+    def _attach(self, trial: Trial | int, artifact: Artifact) -> None:
+        """`trial.log_artifact` of a trial that `ask` gave."""
+        self._restore()
+        self.state.observations.attach(self._held(trial), artifact)
+
+    @queued
     def add(
         self,
         columns: Mapping[str, Any] | str | os.PathLike[str],
@@ -841,13 +962,23 @@ class Study:
             self.state.observations.journal.open()  # refused while another process has it, and before any evaluation
         listeners = [self._listener(each) for each in settings.callbacks]
         rules = as_rules(settings.stop_when, self._state)
-        self._control = RunControl(rules, settings.timeout, settings.max_failures, listeners, self._unlocked)
-        self._state.is_running = True
+        control = RunControl(rules, settings.timeout, settings.max_failures, listeners, self._unlocked)
+        began = time.time()
+        listeners.append(lambda _row, _outcome: take_up(self, control.engine.ranks.world, began))
+        self._control, self._state.is_running = control, True
         try:
+            if trainer is None or trainer.world_size == 1:  # with several ranks after the first trial
+                self._take_up(began=began)
             run_trials(self._state, evaluator, n_trials, trainer, self._control, settings)
         finally:
             self._control, self._state.is_running = None, False
         return Result.of(self)
+
+    def _take_up(self, ranks: int = 1, began: float = math.inf) -> None:
+        """Does what waits in the inbox, as other threads may do it, before this one goes on."""
+        if self.state.observations.journal is not None:
+            with self._unlocked():
+                take_up(self, ranks, began)
 
     def _listener(self, callback: StudyCallback) -> Listener:
         """Function of a trial's row and outcome that calls a function of the study and the trial."""
@@ -1079,6 +1210,46 @@ class StudyTrials(Trials):
         observations = self._study.state.observations
         return observations.trials(observations.suspicion.rows)
 
+    def summary(self) -> Summary:
+        """The study in at most ten lines: what was found, what failed or is doubted, what limits it, what to do next.
+
+        Limits are noise (equal configurations differ as much as the best ones), bounds on which the best trials lie,
+        and corners. `print(study.summary())`; of a run on the disk `deepbore summary RUN` says the same.
+
+        Example:
+            >>> from deepbore import Real, minimize
+            >>> print(minimize(lambda params: -params["x"], {"x": Real(0, 1)}, 25, seed=0).study.summary().advice[0])
+            widen the range, if that makes sense: high of x
+        """
+        state = self._study.state
+        observations, suspicious = state.observations, [trial.id for trial in self.suspicious]
+        return summary_of(observations.ledger, state.space.to_dict(), observations.objectives, suspicious)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The study as JSON: space, directions, seed, the best trial, and all trials as `Trial.to_dict` gives them.
+
+        Choices that are objects have their names. What is not finite is null. For programs that read results; a study
+        continues from its journal alone.
+
+        Args:
+            path: a file that it is written to, too.
+        """
+        state = self._study.state
+        observations, kept = state.observations, state.observations.ledger
+        best = [trial.id for trial in kept.front] if observations.k > 1 else [kept.best.id] if kept.best else []
+        told = {
+            "space": state.space.to_dict(),
+            "directions": list(observations.directions),
+            "objectives": list(observations.objectives),
+            "seed": state.seed,
+            "best": best,
+            "trials": [trial.to_dict() for trial in kept.trials],
+        }
+        text = json.dumps(finite(told), indent=1)
+        if path is not None:
+            replace_file(as_path(path, "the study as JSON"), f"{text}\n".encode())
+        return text
+
     def to_frame(self) -> "pd.DataFrame":
         """A pandas DataFrame: one row a trial, with id, parameters, value and status.
 
@@ -1157,6 +1328,13 @@ class _StudyReporter:
     def should_prune(self, trial: Trial) -> bool:
         held = self._study._held(trial)
         return self._study.state.should_prune(held if isinstance(held, int) else held.id)
+
+    def log(self, trial: Trial, metrics: Any, value: Any, step: float | None) -> None:
+        self._study._log(trial, given_metrics(metrics, value), step)
+
+    def log_artifact(self, trial: Trial, content: Any, name: str | None) -> None:
+        journal = self._study.observations.journal
+        self._study._attach(trial, kept(content, name, None if journal is None else artifacts_path(journal.path)))
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return type(None), ()

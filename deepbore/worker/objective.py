@@ -38,7 +38,7 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
     """The outcome of one call of the objective: an exception becomes text, which any engine can send back.
 
     The objective gets a copy of the configuration: if it changes it, a retry begins with the original all the same.
-    What it reports by `trial.report` comes with the outcome.
+    What it reports by `trial.report`, and logs by `trial.log`, comes with the outcome.
 
     Args:
         objective: configuration -> value or outcome. One with a second argument named `trial` is given the trial; one
@@ -53,9 +53,8 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
         A pruned trial if it raised `TrialPruned`, that of Optuna included.
     """
     given = Reporting.of(trial) or Reporting()
-    reporting = Reporting(given.judge, given.send)  # of this attempt alone
-    outcome = _evaluated(objective, replace(trial, reporter=reporting))
-    return replace(outcome, reports=reporting.reports) if reporting.reports and not outcome.reports else outcome
+    reporting = Reporting(given.judge, given.send, given.artifacts)  # of this attempt alone
+    return reporting.completed(_evaluated(objective, replace(trial, reporter=reporting)))
 
 
 def _evaluated(objective: Any, trial: Trial) -> Outcome:
@@ -99,10 +98,10 @@ def missing_if_mistake(error: BaseException, params: dict[str, Any]) -> tuple[st
 
     Without names it is a mistake whatever else the configuration has: a name that is not defined, a module that is
     missing, a call that the running study refuses, an attribute of the configuration, a call with other arguments than
-    a function takes.
+    a function takes, an exit of the whole program.
     """
     names: tuple[str, ...] | None = None
-    if isinstance(error, (NameError, ImportError, StudyRunning)):
+    if isinstance(error, (NameError, ImportError, StudyRunning, SystemExit)):
         names = ()
     elif isinstance(error, KeyError):
         names = tuple(key for key in error.args[:1] if isinstance(key, str)) or None

@@ -15,9 +15,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from deepbore.data.outcome import as_number
+from deepbore.data.logged import LOGGED, Logged, given_metrics, kept
+from deepbore.data.outcome import Outcome, as_number
 from deepbore.data.reports import Stages, as_step
 from deepbore.data.trial import Trial
 
@@ -25,6 +28,7 @@ Judge = Callable[[int, Mapping[float, float]], bool]  # of a trial's id, and its
 LONGEST = 2**24  # bytes of a message
 WAIT = 30.0  # seconds for an answer, after which the trial goes on
 PAUSE = 0.1  # seconds after a connection that could not be taken
+UNANSWERED = (OSError, ValueError, LookupError, TypeError, RecursionError)  # by a stranger, or one that has gone
 CLOSED = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)  # errors of a socket that was shut down
 ADDRESS = "DEEPBORE_REPORTS"  # the variable that tells a program where its trial reports to
 log = logging.getLogger(__name__)
@@ -63,13 +67,21 @@ class Reporting:
     Args:
         judge: decides; None if no trial is pruned.
         send: is given each step and value at once, where there are observers; None if there are none.
+        artifacts: the folder for what trials have made; None where there is none.
 
     Attributes:
+        logged: what else the trial has logged.
         reports: step -> value, in the user's sign, by ascending step.
     """
 
-    def __init__(self, judge: Judge | None = None, send: Callable[[float, float], object] | None = None):
-        self.judge, self.send = judge, send
+    def __init__(
+        self,
+        judge: Judge | None = None,
+        send: Callable[[float, float], object] | None = None,
+        artifacts: Path | None = None,
+    ):
+        self.judge, self.send, self.artifacts = judge, send, artifacts
+        self.logged = Logged()
         self.reports: dict[float, float] = {}
         self._unsent: dict[float, float] = {}
         self._stages = Stages()
@@ -92,6 +104,22 @@ class Reporting:
         self.reports[step] = self._unsent[step] = value if math.isfinite(value) else math.nan
         if self.send is not None:
             self.send(step, self.reports[step])
+
+    def log(self, trial: Trial, metrics: Any, value: Any, step: float | None) -> None:  # of `Reporter`
+        """Keeps metrics that are not optimised."""
+        self.logged.log(given_metrics(metrics, value), step)
+
+    def log_artifact(self, trial: Trial, content: Any, name: str | None) -> None:  # of `Reporter`
+        """Keeps what the trial has made."""
+        self.logged.attach(kept(content, name, self.artifacts))
+
+    def completed(self, outcome: Outcome) -> Outcome:
+        """An outcome with what its trial has reported and logged, unless it says so itself."""
+        if self.reports and not outcome.reports:
+            outcome = replace(outcome, reports=self.reports)
+        if self.logged and LOGGED not in outcome.attributes:
+            outcome = replace(outcome, attributes=self.logged.carried(outcome.attributes))
+        return outcome
 
     def should_prune(self, trial: Trial) -> bool:
         """The judge's decision after the latest report."""
@@ -135,7 +163,7 @@ class RemoteJudge:
                     self._stream = self._connected()
                 _send(self._stream, {"trial": row, "steps": list(reports), "values": values})
                 return bool(_received(self._stream)["prune"])
-            except (OSError, ValueError, LookupError, TypeError) as error:
+            except UNANSWERED as error:
                 self._is_lost = True
                 log.warning("trial %d goes on unjudged: the study can't be reached (%s).", row, error)
                 return False
@@ -235,7 +263,7 @@ class JudgeServer:
                     values = [math.nan if value is None else value for value in said["values"]]
                     given = {as_step(step): value for step, value in zip(said["steps"], values, strict=True)}
                     _send(stream, {"prune": self._judge(int(said["trial"]), given)})
-        except (OSError, ValueError, LookupError, TypeError):  # the trial has ended, or this is none
+        except UNANSWERED:  # the trial has ended, or this is none
             return
         finally:
             self._open.discard(connection)

@@ -24,6 +24,7 @@ A worker that proposes while there is no leader writes `deepbore:trial`, too, wi
 asks its study for that configuration, and has the trial as its own from then on.
 """
 
+import json
 import logging
 import math
 import os
@@ -45,7 +46,7 @@ from uuid import uuid4
 from deepbore.data.events import Told
 from deepbore.data.outcome import Mistake, Outcome, WrongReturn
 from deepbore.data.trial import Status, Trial
-from deepbore.errors import MissingPackage, ObjectiveError, SettingError
+from deepbore.errors import EvaluatorError, MissingPackage, ObjectiveError, SettingError
 from deepbore.validation import above, required, seconds, whole
 from deepbore.worker.objective import Objective, evaluate
 from deepbore.worker.reporting import Reporting
@@ -76,6 +77,7 @@ LOCKED = 60.0  # seconds that a process waits for SQLite's lock
 PASSING = {  # errors that pass, by name, so that no package is imported for them; the last two while tables are made
     "OperationalError", "InterfaceError", "RpcError", "OSError", "IntegrityError", "ProgrammingError",
 }  # fmt: skip
+UNREADABLE = (RecursionError, json.JSONDecodeError)  # of attributes that any program may have written
 CHANCE = random.SystemRandom()  # for pauses and turns: the program's own stream stays as it is
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -142,12 +144,22 @@ def patiently(call: Callable[..., T], *args: Any, **named: Any) -> T:
     while True:
         try:
             return call(*args, **named)
+        except UNREADABLE as error:
+            raise unreadable(error) from error
         except Exception as error:
             if not is_away(error) or time.monotonic() - began > AWAY:
                 raise
             log.warning("the storage is away, and tried again: %s", error.__cause__ or error)
         time.sleep(pause * CHANCE.uniform(0.5, 1))
         pause = min(2 * pause, 10.0)
+
+
+def unreadable(error: BaseException) -> EvaluatorError:
+    """The error of a storage in which another program has written what Optuna can't read."""
+    return EvaluatorError(
+        f"the storage holds what can't be read: {type(error).__name__}: {error}. Remove that attribute, or what has "
+        "written it; the trials in the journal are safe."
+    )
 
 
 def process_name() -> str:
@@ -266,6 +278,7 @@ def work(
 
     Raises:
         ObjectiveError: for a mistake in the program, or a first evaluation that returns no value.
+        EvaluatorError: if the storage can't be read, for what another program has written into it.
         KeyboardInterrupt: on Ctrl-C and SIGTERM.
         MissingPackage: for `propose_after` without torch.
         SettingError: for a setting outside its range.
@@ -327,9 +340,9 @@ class Worker:
 
     def run(self, n_trials: int | None, patience: float | None) -> int:
         """Evaluates until there are no more trials; the number of those evaluated."""
-        count, looks, idle_since, is_open = 0, 0, time.monotonic(), False
         if not self.connect(patience):
             return 0
+        count, looks, idle_since, is_open = 0, 0, time.monotonic(), False  # it is idle from its first look on
         while n_trials is None or count < n_trials:
             idle = time.monotonic() - idle_since
             if (found := self.pop() or self.propose()) is not None:
@@ -362,6 +375,8 @@ class Worker:
                 why = "it has no leader yet"
             except KeyError:
                 why = "it is not in the storage yet"
+            except UNREADABLE as error:
+                raise unreadable(error) from error
             except Exception as error:
                 if not is_away(error):
                     raise

@@ -20,7 +20,15 @@ def said(ledger):
     """All that a ledger knows, as text."""
     columns = [ledger.values, ledger.constraints, ledger.budgets, ledger.tasks, ledger.status, ledger.noise]
     known = [None if each is None else each.tolist() for each in columns]
-    notes = [vars(ledger.notes) | {"times": {}}, ledger.finished, ledger.queue, ledger.pairs, ledger.fixed]
+    notes = [
+        vars(ledger.notes) | {"times": {}},
+        ledger.remarks,
+        ledger.tags,
+        ledger.finished,
+        ledger.queue,
+        ledger.pairs,
+        ledger.fixed,
+    ]
     return str([known, notes, ledger.n_asked, ledger.revision, [ledger.reports.of(row) for row in range(len(ledger))]])
 
 
@@ -42,6 +50,12 @@ def journal(tmp_path):
     study.tell(second, pruned=True)
     study.tell(third, Outcome.failure("lost"))
     study.annotate(first, {"b": 2})
+    first.log({"accuracy": 0.5, "loss": float("nan")}, step=3)
+    first.log("accuracy", 0.75)
+    second.log("f1", 1)
+    first.log_artifact(b"content", "a.txt")
+    study.note("a run", tags=["big", "new"])
+    study.note("odd", first, tags=[])
     study.correct(first, 0.25)
     study.withdraw(third, "another machine")
     study.fix({"y": 0.5})

@@ -15,7 +15,8 @@ from deepbore.data.log import written
 from deepbore.data.observations import Observations
 from deepbore.data.outcome import Status
 from deepbore.data.replay import read_record
-from deepbore.errors import JournalError, SettingError, ShapeError, ValueTypeError
+from deepbore.errors import JournalError, SettingError, ShapeError, SpaceError, ValueTypeError
+from deepbore.evaluators.base import EvaluationWarning
 from plane import LINE, SQUARE
 
 SPACE = SearchSpace({"x": Real(0, 1), "c": Categorical(["a", "b"]), "m": Real(0, 1, when=Condition("c", "a"))})
@@ -279,3 +280,56 @@ def test_an_outcome_may_say_its_budget_in_few_digits():
     study.optimize(lambda params, trial: Outcome(params["x"], budget=round(trial.budget, 6)), 12)
     assert not study.observations.ledger.statistics.n_failed
     assert {trial.budget for trial in study.trials} <= set(study.observations.budget.rungs)
+
+
+HALF = "a\ud800b"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (HALF, "a\\ud800b"),
+        ("\udcff", "\\udcff"),
+        ("\ud83d\ude00", "\U0001f600"),  # both halves of a character are that
+        ("\U0001f600", "\U0001f600"),
+        ("\\ud800", "\\ud800"),  # a text that says so is left alone
+        ("\\\\ud800", "\\\\ud800"),
+        ("\\" + HALF, "\\a\\ud800b"),
+    ],
+)
+def test_half_a_character_is_written_out_in_notes_and_reasons(given, kept, tmp_path):
+    outcome = Outcome(1.0, attributes={"note": given, given: [given]})
+    assert outcome.attributes == {"note": kept, kept: [kept]}
+    json.dumps(dict(outcome.attributes), ensure_ascii=False).encode()
+    if given != "\ud83d\ude00":
+        assert Outcome.failure(given).reason == kept
+
+
+def test_half_a_character_does_no_harm_to_a_run(tmp_path):
+    def objective(params):
+        if params["x"] < 0.5:
+            raise ValueError(HALF)
+        return Outcome(params["x"], attributes={"host": HALF})
+
+    with Study({"x": Real(0, 1)}, seed=0, journal=tmp_path / "run.jsonl") as study:
+        with pytest.warns(EvaluationWarning):
+            study.optimize(objective, 5, max_failures=None)
+        study.annotate(0, {"seen": HALF})
+        study.withdraw(1, reason=HALF)
+        study.to_frame().to_csv(tmp_path / "run.csv", index=False)
+    loaded = Study.load(tmp_path / "run.jsonl")
+    assert [trial.reason for trial in loaded.trials] == [trial.reason for trial in study.trials]
+    assert [dict(trial.attributes) for trial in loaded.trials] == [dict(trial.attributes) for trial in study.trials]
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: Study({HALF: Real(0, 1)}), SpaceError),
+        (lambda: Study({"x": Real(0, 1)}, directions={HALF: "minimize", "b": "minimize"}), SettingError),
+        (lambda: Study({"x": Real(0, 1)}).add({"x": [0.5]}, [1.0], task=HALF), ValueTypeError),
+    ],
+)
+def test_half_a_character_is_refused_in_names(make, error):
+    with pytest.raises(error, match="whole characters"):
+        make()

@@ -3,6 +3,7 @@
 import math
 import os
 import pickle
+import time
 
 import pytest
 
@@ -11,6 +12,7 @@ from deepbore.cli.run_directory import Run
 from deepbore.data import notes
 from deepbore.data.notes import RunningReports, forget_reports, last_report, running_path, running_reports
 from deepbore.data.replay import read_record
+from deepbore.evaluators.base import EvaluationWarning
 from plane import LINE
 
 
@@ -104,3 +106,55 @@ def test_links_are_not_followed(tmp_path, journal):
     RunningReports(tmp_path / "real" / "0")(1, 0.5)
     running_path(journal, 0).parent.symlink_to(tmp_path / "real")
     assert running_reports(journal, 0) == {}
+
+
+HOSTILE = {
+    "deep": b"[" * 100_000,
+    "deep objects": b'{"steps":' * 50_000,
+    "huge numbers": b'{"steps": [1], "values": [' + b"9" * 5000 + b"]}",
+    "beyond all steps": b'{"steps": [1e999], "values": [0]}',
+    "texts": b'{"steps": ["1"], "values": ["0"]}',
+    "one more": b'{"steps": [1, 2], "values": [0]}',
+    "below zero": b'{"steps": [-1], "values": [0]}',
+    "booleans": b'{"steps": [true], "values": [0]}',
+    "no text": b"\xff\xfe\x00",
+    "a lone surrogate": b'{"steps": ["\\ud800"], "values": [0]}',
+    "too large": b'{"steps": [1], "values": [0]}\n' * 200_000,
+    "many lines": b"\n".join(b'{"steps": [%d], "values": [0]}' % step for step in range(60_000, 0, -1)),
+}
+
+
+def dies(_params):
+    os._exit(1)
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_file_of_reports_does_no_harm(content, journal):
+    study = Study(LINE, seed=0, journal=journal)
+    (trial,) = study.ask()
+    path = running_path(journal, trial.id)
+    path.parent.mkdir()
+    path.write_bytes(content)
+    began = time.process_time()
+    assert set(running_reports(journal, trial.id)) <= {1}
+    assert set(read_record(journal).trials[0].reports) <= {1}
+    assert time.process_time() - began < 5
+
+
+def test_a_run_goes_on_beside_a_hostile_file_of_reports(journal):
+    study = Study(LINE, seed=0, journal=journal)
+    running_path(journal, 0).parent.mkdir()
+    for row, content in enumerate(HOSTILE.values()):
+        running_path(journal, row).write_bytes(content)
+    n = len(HOSTILE)
+    with pytest.warns(EvaluationWarning):
+        study.optimize(ProcessEvaluator(dies, workers=2, lost_retries=0), n, max_failures=None, progress=False)
+    study.close()
+    assert [trial.status.name for trial in Study.load(journal).trials] == ["FAILED"] * n
+
+
+def test_a_pipe_or_a_folder_in_place_of_reports_is_none(journal):
+    running_path(journal, 0).parent.mkdir()
+    os.mkfifo(running_path(journal, 0))
+    running_path(journal, 1).mkdir()
+    assert running_reports(journal, 0) == running_reports(journal, 1) == {}

@@ -12,7 +12,8 @@ from functools import partial
 import pytest
 
 import objectives
-from deepbore import ExecutorEvaluator, ProcessEvaluator, Study, minimize
+from deepbore import ExecutorEvaluator, MedianPruner, ProcessEvaluator, Study, minimize
+from deepbore.data import notes
 from deepbore.errors import EvaluatorError
 from deepbore.evaluators.base import EvaluationWarning
 from plane import LINE
@@ -339,3 +340,78 @@ def test_children_in_sessions_of_their_own_end_with_a_clean_run_and_with_a_kille
     run = fork(is_killed)
     assert os.waitstatus_to_exitcode(os.waitpid(run, 0)[1]) == -signal.SIGKILL
     assert is_gone(int((tmp_path / "daemon").read_text()))
+
+
+def reports_and_dies(params, trial):
+    for step in range(1, 4):
+        trial.report(params["x"] + step, step)
+        trial.should_prune()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def reports_and_hangs(params, trial):
+    for step in range(1, 4):
+        trial.report(params["x"] + step, step)
+        trial.should_prune()
+    time.sleep(60)
+
+
+def reports_to_whoever_looks_on(params, trial):
+    notes.EVERY = 0.0
+    for step in range(1, 4):
+        trial.report(params["x"] + step, step)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def reports_at_the_second_attempt_only(params, trial):
+    mark = os.path.join(os.environ["DEEPBORE_TEST_FOLDER"], str(trial.id))
+    if not os.path.exists(mark):
+        with open(mark, "w"):
+            pass
+        reports_and_dies(params, trial)
+    trial.report(7.0, 1)
+    return params["x"]
+
+
+@pytest.mark.parametrize(
+    ("objective", "settings"),
+    [
+        pytest.param(reports_and_dies, {"pruner": MedianPruner()}, id="killed"),
+        pytest.param(reports_and_hangs, {"pruner": MedianPruner()}, id="timed out"),
+        pytest.param(reports_to_whoever_looks_on, {}, id="without a pruner"),
+    ],
+)
+def test_the_curve_of_a_trial_that_does_not_come_back_is_kept(objective, settings, tmp_path):
+    path = tmp_path / "run.jsonl"
+    limit = 2 if objective is reports_and_hangs else None
+    evaluator = ProcessEvaluator(objective, workers=1, lost_retries=0, timeout=limit)
+    with Study(LINE, seed=0, journal=path, **settings) as study, pytest.warns(EvaluationWarning):
+        study.optimize(evaluator, 2, max_failures=None)
+    for trial in [*study.trials, *Study.load(path).trials]:
+        assert trial.status.name == "FAILED"
+        assert dict(trial.reports) == {step: trial.params["x"] + step for step in (1, 2, 3)}
+    assert not notes.running_path(path, 0).parent.exists()
+
+
+def test_a_later_attempt_begins_its_curve_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEEPBORE_TEST_FOLDER", str(tmp_path))
+    study = Study(LINE, seed=0, pruner=MedianPruner())
+    study.optimize(ProcessEvaluator(reports_at_the_second_attempt_only, workers=1), 1)
+    assert [dict(trial.reports) for trial in study.trials] == [{1: 7.0}]
+
+
+def test_a_call_that_hangs_in_a_thread_leaves_its_curve(tmp_path):
+    over = threading.Event()
+
+    def hangs(params, trial):
+        trial.report(0.5, 1)
+        trial.should_prune()
+        over.wait(60)
+        return 0.0
+
+    study = Study(LINE, seed=0, pruner=MedianPruner())
+    with ThreadPoolExecutor(2) as threads:
+        with pytest.warns(EvaluationWarning, match="timed out"):
+            study.optimize(ExecutorEvaluator(hangs, threads, timeout=0.3), 1, max_failures=None)
+        over.set()
+    assert [dict(trial.reports) for trial in study.trials] == [{1: 0.5}]

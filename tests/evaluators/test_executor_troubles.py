@@ -72,7 +72,7 @@ def test_retries_end(tmp_path):
 
 def test_what_is_not_finite_is_a_failure_with_a_reason_and_not_tried_again(tmp_path):
     study = Study(levels(6), seed=0, journal=tmp_path / "run.jsonl")
-    says = {0: "SystemExit: no licence", 3: "its value is nan", 5: "its value is inf"}
+    says = {0: "RuntimeError: no licence", 3: "its value is nan", 5: "its value is inf"}
     for k in says:
         study.enqueue({"k": k})
     with ThreadPoolExecutor(2) as threads, pytest.warns(RuntimeWarning, match="no licence"):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -274,3 +275,40 @@ def test_so_it_does_in_a_journal_of_its_own_and_another_folder(empty_folder):
     again = swept_over_x("scale=1", journal, "hydra.sweep.dir=elsewhere", "hydra.sweeper.n_trials=3")
     assert again.returncode == 0, again.stderr
     assert len(Study.load("kept/run.jsonl").trials) == 3
+
+
+KILLED = """
+import os, signal
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+
+@hydra.main(version_base=None, config_path=".", config_name="base")
+def main(config):
+    mark = Path(os.environ["DEEPBORE_TEST_MARKS"], str(HydraConfig.get().job.num))
+    if mark.exists():
+        mark.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return (config.x - 0.3) ** 2
+
+main()
+"""
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_goes_on_as_if_it_had_not_been(empty_folder, monkeypatch):
+    pytest.importorskip("hydra")
+    Path("program.py").write_text(KILLED)
+    Path("base.yaml").write_text(BASE)
+    marks = Path("marks").absolute()
+    marks.mkdir()
+    monkeypatch.setenv("DEEPBORE_TEST_MARKS", str(marks))
+    assert swept_over_x("hydra.sweeper.n_trials=6", "hydra.sweep.dir=whole").returncode == 0
+    for job in (0, 2, 4):  # of the design, and of models
+        (marks / str(job)).touch()
+    ends = [swept_over_x("hydra.sweeper.n_trials=6").returncode for _ in range(4)]
+    assert ends == [-signal.SIGKILL] * 3 + [0]
+    found, whole = (Study.load(f"{folder}/journal.jsonl").trials for folder in ("sweep", "whole"))
+    assert [(trial.params, trial.value) for trial in found] == [(trial.params, trial.value) for trial in whole]
+    assert Path("sweep/optimization_results.yaml").read_text() == Path("whole/optimization_results.yaml").read_text()

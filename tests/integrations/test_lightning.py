@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset
 import forked
 from deepbore import MedianPruner, Pruner, Study, Trial, TrialPruned, minimize
 from deepbore.data.trial import Status
-from deepbore.errors import SettingError
+from deepbore.errors import ObjectiveError, SettingError
 from deepbore.integrations.lightning import PruningCallback
 from deepbore.loop.quiet import quiet
 from plane import LINE
@@ -319,3 +319,45 @@ def test_a_metric_that_comes_late_is_not_said_to_be_missing(settings, caplog):
     fitted(0.5, PruningCallback(study.ask_one(), "val_loss"), **settings)
     assert study.trials[0].reports
     assert not caplog.records
+
+
+@pytest.fixture
+def nothing_was_seen(monkeypatch):
+    for name in ("_missed", "_seen"):
+        monkeypatch.setattr(f"deepbore.integrations.lightning.{name}", set())
+
+
+def training(monitor, ran, **settings):
+    """An objective that trains with a pruner's callback."""
+
+    def train(params, trial):
+        ran.append(trial.id)
+        trainer = fitted(params["x"], PruningCallback(trial, monitor(trial.id)), max_epochs=2, **settings)
+        return float(trainer.callback_metrics["train_loss"])
+
+    return train
+
+
+@pytest.mark.parametrize("pruner", [MedianPruner(), After()])
+@pytest.mark.parametrize("settings", [{}, {"validates": False}, {"n": 1, "check_val_every_n_epoch": 2}])
+@pytest.mark.parametrize("monitor", ["val_los", "accuracy"])
+def test_a_run_whose_monitor_never_comes_ends_with_its_first_training(monitor, settings, pruner, nothing_was_seen):
+    ran = []
+    with pytest.raises(ObjectiveError, match=rf"monitor='{monitor}'.*logged no such metric, but .*train_loss"):
+        minimize(training(lambda _: monitor, ran, **settings), LINE, 20, seed=0, pruner=pruner)
+    assert ran == [0]
+
+
+def test_a_monitor_that_only_some_trainings_lack_costs_no_trial(nothing_was_seen):
+    def train(params, trial):
+        trainer = fitted(params["x"], PruningCallback(trial, "val_loss"), validates=trial.id != 2, max_epochs=2)
+        return float(trainer.callback_metrics["train_loss"])
+
+    result = minimize(train, LINE, 5, seed=0, pruner=After(99))
+    assert {trial.status for trial in result.study.trials} == {Status.COMPLETE}
+    assert [bool(trial.reports) for trial in result.study.trials] == [True, True, False, True, True]
+
+
+def test_a_monitor_that_never_comes_ends_no_run_without_a_pruner(nothing_was_seen, caplog):
+    assert len(minimize(training(lambda _: "val_los", []), LINE, 3, seed=0).values) == 3
+    assert len([each for each in caplog.records if "val_los" in each.getMessage()]) == 1

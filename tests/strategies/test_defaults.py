@@ -26,7 +26,7 @@ from deepbore import (
 )
 from deepbore.classifiers import PerColumn
 from deepbore.labels import ChebyshevLabels, ObjectiveLabels
-from deepbore.strategies import ModelStrategy, NearBest, NeglectedChoices, OtherBranches, RoughGround, Turns
+from deepbore.strategies import Evolution, ModelStrategy, NearBest, NeglectedChoices, OtherBranches, RoughGround, Turns
 from deepbore.strategies.defaults import default_classifier, default_strategy, innermost, state_of_0_2
 from plane import SQUARE
 
@@ -61,7 +61,8 @@ def built(classifier=None, space=SQUARE, labels=None, **others):
 def test_the_others_learn_as_the_classifier_does(space, kind):
     strategy = built(KernelPLS(**SETTINGS, alike=False, additive=False), space)
     other = strategy.others[0]
-    assert [type(each) for each in strategy.others] == ([kind, RoughGround] if space is CHOICE else [kind])
+    beside = [RoughGround] if space is CHOICE else [Evolution] if space is SQUARE else []
+    assert [type(each) for each in strategy.others] == [kind, *beside]
     assert all(each.rows == SETTINGS["rows"] for each in strategy.others if isinstance(each, RoughGround))
     if kind is NearBest:
         assert other._settings == SETTINGS
@@ -81,7 +82,7 @@ def test_the_settings_of_the_others_are_those_of_a_kernel_by_default(space, kind
 @pytest.mark.parametrize(
     ("given", "kinds"),
     [
-        ({}, [NearBest]),
+        ({}, [NearBest, Evolution]),
         ({"space": BRANCHED}, [OtherBranches]),
         ({"space": SearchSpace({"n": Integer(0, 9)})}, []),
         ({"space": CHOICE}, [NeglectedChoices, RoughGround]),
@@ -89,7 +90,7 @@ def test_the_settings_of_the_others_are_those_of_a_kernel_by_default(space, kind
         ({"classifier": KernelPLS(noisy=True), "space": CHOSEN}, []),
         ({"classifier": KernelPLS(noisy=True)}, [NearBest]),
         ({"classifier": KernelPLS(noisy=True), "space": BRANCHED}, []),
-        ({"candidates": EpsilonGreedy(GreedyBatch(LocalSearch()))}, [NearBest]),
+        ({"candidates": EpsilonGreedy(GreedyBatch(LocalSearch()))}, [NearBest, Evolution]),
         ({"candidates": EpsilonGreedy(GreedyBatch(RandomSearch()))}, []),
         ({"classifier": KernelPLS(length_scale=0.5)}, []),
         ({"labels": ChebyshevLabels()}, []),
@@ -104,8 +105,9 @@ def test_turns_are_had_where_they_help(given, kinds):
 @pytest.mark.parametrize(
     ("given", "kinds"),
     [
-        ({}, [NearBest]),
+        ({}, [NearBest, Evolution]),
         ({"space": BRANCHED}, [OtherBranches]),
+        ({"space": CHOICE}, [NeglectedChoices, RoughGround]),
         ({"space": SearchSpace({"n": Integer(0, 9)})}, []),
         ({"labels": ThresholdLabels()}, []),
         ({"candidates": EpsilonGreedy(GreedyBatch(RandomSearch()))}, []),
@@ -121,7 +123,7 @@ def test_networks_that_learn_grades_have_turns_too(head, given, kinds):
 
 def test_a_network_with_deviations_improves_on_the_best_label_in_continuous_spaces_alone():
     assert isinstance(built(DeepPLS()).first.acquisition, LogExpectedImprovement)
-    assert isinstance(built(DeepPLS(), CHOICE).acquisition, UpperConfidenceBound)
+    assert isinstance(built(DeepPLS(), CHOICE).first.acquisition, UpperConfidenceBound)
     assert isinstance(built(DeepPLS(), acquisition=ClassProbability()).first.acquisition, ClassProbability)
 
 
@@ -146,9 +148,9 @@ OWN = {"weights": {"theta": 1}, "optimizers": [2], "ready": True, "candidates": 
 @pytest.mark.parametrize(
     ("space", "kept", "others", "had_turn"),
     [
-        (SQUARE, {}, [{}], [False]),
-        (SQUARE, {"nearby": {"is_due": True, "thetas": 4}}, [{"is_due": True, "thetas": 4}], [True]),
-        (SQUARE, {"nearby": {"is_due": False}, "elsewhere": {"is_due": False}}, [{"is_due": False}], [False]),
+        (SQUARE, {}, [{}, {}], [False, False]),
+        (SQUARE, {"nearby": {"is_due": True, "thetas": 4}}, [{"is_due": True, "thetas": 4}, {}], [True, False]),
+        (SQUARE, {"nearby": {"is_due": False}, "elsewhere": {"is_due": False}}, [{"is_due": False}, {}], [False] * 2),
         (CHOICE, {}, [{}, {}], [False, False]),
         (CHOSEN, {"elsewhere": {"is_due": False, "x": 5}}, [{}, {}, {"is_due": False, "x": 5}], [False, False, True]),
         (BRANCHED, {}, [{}], [False]),

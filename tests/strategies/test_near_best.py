@@ -25,7 +25,7 @@ from deepbore import (
 from deepbore.candidates import Search
 from deepbore.classifiers.kernel.least_squares import ROWS
 from deepbore.loop.engine import Engine
-from deepbore.strategies import ModelStrategy, Turns
+from deepbore.strategies import Evolution, ModelStrategy, Turns
 from deepbore.strategies.near_best import LocalAxes, NearBest, NearModel, n_good, near_rows
 from plane import SQUARE
 from thread_ranks import on_ranks
@@ -145,7 +145,7 @@ def test_it_is_no_part_of_the_default_with_other_parts(settings):
 
 def test_it_is_part_of_the_default_with_settings_of_the_kernel():
     strategy = Study(BOX, classifier=KernelPLS(rows=100))._state.strategy
-    assert [type(each) for each in strategy.others] == [NearBest]
+    assert [type(each) for each in strategy.others] == [NearBest, Evolution]
     assert strategy.others[0]._settings["rows"] == 100
 
 

@@ -178,9 +178,15 @@ def test_a_batch_has_no_more_by_each_of_the_others_than_its_k_th_part_when_it_is
 def test_a_state_of_other_strategies_is_refused():
     turns = Turns([First(), Toy(1)])
     kept = turns.state_dict()
-    for states in (kept["strategies"][:1], [*kept["strategies"], {"seen": 0}]):
-        with pytest.raises(ValueError, match="zip"):
-            turns.load_state_dict({**kept, "strategies": states})
+    with pytest.raises(ValueError, match="does not fit"):
+        turns.load_state_dict({**kept, "strategies": [*kept["strategies"], {"seen": 0}]})
+
+
+def test_a_state_of_fewer_strategies_leaves_the_last_ones_new():
+    turns = Turns([First(), Toy(1), Toy(2)])
+    states = [Toy(each).state_dict() for each in range(2)]
+    turns.load_state_dict({"strategies": states, "waited": [0]})
+    assert turns.state_dict()["waited"] == [0, 1]
 
 
 class Refused(Toy):

@@ -467,3 +467,26 @@ def test_all_ranks_learn_what_the_trials_of_each_have_reported(monkeypatch):
     assert first == second
     assert {status for _, status, _ in first} == {Status.COMPLETE, Status.PRUNED}
     assert all(reports for _, _, reports in first)
+
+
+def test_a_run_in_which_nothing_is_reported_says_so_once():
+    def silent(params, trial):
+        return params["x"]
+
+    with pytest.warns(RuntimeWarning, match=r"has reported nothing.*trial\.report") as warned:
+        Study(LINE, seed=0, pruner=MedianPruner()).optimize(silent, 5, progress=False)
+    assert len(warned) == 1
+
+
+@pytest.mark.parametrize("objective", ["reports", "has no pruner", "fails first"])
+def test_no_other_run_is_said_to_be_silent(objective, recwarn):
+    def reports(params, trial):
+        if objective != "has no pruner":
+            trial.report(params["x"], 1)
+        if objective == "fails first" and trial.id == 0:
+            raise ValueError("by chance")
+        return params["x"]
+
+    pruner = None if objective == "has no pruner" else MedianPruner()
+    Study(LINE, seed=0, pruner=pruner).optimize(reports, 3, progress=False)
+    assert not [each for each in recwarn if "reported nothing" in str(each.message)]

@@ -1,6 +1,8 @@
 """Mistakes in a program end its run, and leave the trial pending; failures of a configuration do not."""
 
+import argparse
 import logging
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from types import SimpleNamespace
@@ -290,3 +292,40 @@ def test_rows_that_constraints_forbid_may_be_dropped(tmp_path):
     file.write_text("a,b,value\n0.3,0.2,1\n0.3,0.4,2\n")
     study.add_csv(file, outside="drop")
     assert [trial.value for trial in study.trials[2:]] == [2.0]
+
+
+def exits(params):
+    sys.exit("no licence")
+
+
+def exits_silently(params):
+    raise SystemExit
+
+
+def exits_in_a_parser(params):
+    argparse.ArgumentParser().parse_args(["--unknown"])
+
+
+def exits_later(params):
+    if params["x"] > 0.9:
+        sys.exit(3)
+    return params["x"]
+
+
+@pytest.mark.parametrize("objective", [exits, exits_silently, exits_in_a_parser, exits_later])
+@pytest.mark.parametrize("door", ["here", "threads", "processes"])
+def test_an_exit_of_the_program_ends_the_run_and_loses_nothing(objective, door, tmp_path, capsys):
+    space, path = SearchSpace({"x": Real(0, 1)}), tmp_path / "run.jsonl"
+    with ThreadPoolExecutor(1) as threads:
+        evaluator = {
+            "here": lambda: objective,
+            "threads": lambda: ExecutorEvaluator(objective, threads),
+            "processes": lambda: ProcessEvaluator(objective, workers=1),
+        }[door]()
+        with pytest.raises(ObjectiveError, match=r"ends the whole program \(SystemExit.*stays pending.*raises another"):
+            minimize(evaluator, space, 20, seed=0, journal=path)
+    kept = Study.load(path)
+    (pending,) = kept.pending
+    assert all(trial.value == trial.params["x"] for trial in kept.trials[: pending.id])
+    kept.optimize(lambda params: params["x"], 1)
+    assert kept.trials[pending.id].value == pending.params["x"]

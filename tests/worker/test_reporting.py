@@ -101,6 +101,43 @@ def test_nobody_without_the_key_is_answered(server):
     assert ASKED == []
 
 
+DEEP = b"[" * 100_000 + b"\n"
+
+
+@pytest.mark.parametrize("line", [DEEP, b'{"answer":' * 50_000 + b"\n", b"\xff\n", b"[]\n", b"3\n"])
+def test_what_a_stranger_sends_ends_its_connection_and_no_thread_with_an_error(server, line, monkeypatch):
+    raised = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    with socket.create_connection(("127.0.0.1", server.address.port), timeout=10) as connection:
+        stream = connection.makefile("rwb")
+        stream.readline()
+        stream.write(line)
+        stream.flush()
+        assert stream.readline() == b""
+    assert RemoteJudge.from_text(server.address.as_text)(1, {1: 20.0})
+    assert raised == []
+
+
+@pytest.mark.parametrize("line", [DEEP, b'{"prune":' * 50_000 + b"\n", b"[]\n", b'{"no": 1}\n'])
+def test_a_trial_goes_on_whatever_answers_in_place_of_the_study(line):
+    stranger, ended = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def answer():
+        connection, _ = stranger.accept()
+        with connection:
+            connection.sendall(line)
+            ended.wait(10)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    trial = Trial(1, {}, reporter=Reporting(RemoteJudge(("127.0.0.1",), stranger.getsockname()[1], "key")))
+    trial.report(99.0, step=1)
+    assert not trial.should_prune()
+    ended.set()
+    thread.join()
+    stranger.close()
+
+
 def test_a_trial_goes_on_where_the_study_cant_be_reached(server, caplog):
     server.close()
     trial = Trial(1, {}, reporter=Reporting(server.address))

@@ -1,10 +1,12 @@
 """Workers of a shared study, with a queue that this file fills: no leader, no torch."""
 
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import optuna
 import pytest
@@ -14,7 +16,8 @@ from sqlalchemy import event
 from deepbore.data.events import outcome_of
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
-from deepbore.errors import MissingPackage, ObjectiveError, SettingError, TrialPruned
+from deepbore.errors import EvaluatorError, MissingPackage, ObjectiveError, SettingError, TrialPruned
+from deepbore.worker import shared
 from deepbore.worker.shared import DONE, OUTCOME, QUEUE, STUDY, TRIAL, Worker, open_storage, task_of, trial_of, work
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("quiet_optuna")]
@@ -274,3 +277,73 @@ def test_settings_outside_their_range_are_refused(queue, settings):
     given = {"storage": queue.url, "study": "shared", **settings}
     with pytest.raises(SettingError):
         work(abs, **given)
+
+
+def test_patience_begins_when_a_worker_is_connected(queue, monkeypatch):
+    queue.add(Trial(0, {"x": 0.5}))
+    real, calls = shared.open_storage, []
+
+    def slowly(place):
+        calls.append(place)
+        if len(calls) < 4:
+            raise ConnectionError("not yet")
+        time.sleep(0.6)
+        return real(place)
+
+    monkeypatch.setattr(shared, "open_storage", slowly)
+    assert queue.work(lambda params: params["x"], patience=0.5) == 1
+
+
+@contextmanager
+def locked(queue, seconds):
+    """While this runs the database is locked for so many seconds by another program."""
+    other = sqlite3.connect(queue.url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN EXCLUSIVE")
+
+    def unlock():
+        time.sleep(seconds)
+        other.execute("ROLLBACK")
+        other.close()
+
+    thread = threading.Thread(target=unlock)
+    thread.start()
+    yield
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("waits", "seconds"), [(0.2, 2.0), pytest.param(None, 65.0, marks=[pytest.mark.slow, pytest.mark.timeout(200)])]
+)
+def test_a_worker_outlives_a_locked_database(queue, waits, seconds, monkeypatch):
+    """Longer than SQLite itself waits, `LOCKED`; while a trial is taken, and while its outcome is told."""
+    if waits is not None:
+        monkeypatch.setattr(shared, "LOCKED", waits)
+    queue.add(*(Trial(row, {"x": row}) for row in range(3)))
+    taken = []
+
+    def objective(params):
+        if not taken:
+            taken.append(locked(queue, seconds))
+            taken[0].__enter__()
+        return params["x"]
+
+    with locked(queue, seconds):
+        assert queue.work(objective) == 3
+    taken[0].__exit__(None, None, None)
+    assert queue.states == ["COMPLETE"] * 3
+    assert [trial.value for trial in queue.study.get_trials()] == [0, 1, 2]
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize("written", [DEEP, '{"a":' * 50_000, "no JSON"], ids=["deep", "deep and cut", "no JSON"])
+@pytest.mark.parametrize("table", ["study_user_attributes", "trial_system_attributes", "trial_user_attributes"])
+def test_what_can_not_be_read_in_the_storage_is_refused(queue, table, written):
+    queue.add(Trial(0, {"x": 0.5}))
+    owner = "study_id" if table.startswith("study") else "trial_id"
+    with sqlite3.connect(queue.url.removeprefix("sqlite:///")) as other:
+        other.execute(f"INSERT INTO {table}({owner}, key, value_json) VALUES (1, 'note', ?)", (written,))
+    other.close()
+    with pytest.raises(EvaluatorError, match=r"holds what can't be read.*Remove that attribute"):
+        queue.work(lambda params: params["x"])

@@ -79,7 +79,7 @@ def report(
         shown = escape(visible(configuration, keep=LINE_ENDS))
         settings = f"<details><summary>all settings</summary><pre>{shown}</pre></details>"
         sections.append(Section("Configuration", html=settings))
-    return Page(render(title, {**_summary(record), **(facts or {})}, sections, record, every))
+    return Page(render(title, {**summary(record), **(facts or {})}, sections, record, every))
 
 
 def _sections(record: Ledger, study: "Study | None", times: str | Path | None) -> Iterator[Section]:
@@ -95,7 +95,8 @@ def _sections(record: Ledger, study: "Study | None", times: str | Path | None) -
     yield from (section for section in [*first, *learned, *last] if section is not None)
 
 
-def _summary(record: Ledger) -> dict[str, Any]:
+def summary(record: Ledger) -> dict[str, Any]:
+    """What stands at the top of the page, name -> text."""
     statuses = record.status.tolist()
     parts = record.header.get("recipe", {})
     named = {name: class_name(parts[name]) for name in ("classifier", "labels") if name in parts}
@@ -225,18 +226,19 @@ def _spec(chart: Drawing) -> dict[str, Any]:
 
 def _embedded(data: Mapping[str, Any]) -> str:
     """Data as JSON that no tag can end; what JSON has not becomes null."""
-    plain = json.dumps(_plain(data), allow_nan=False, separators=(",", ":"))
-    return plain.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    written = json.dumps(plain(data), allow_nan=False, separators=(",", ":"))
+    return written.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _plain(data: Any) -> Any:
+def plain(data: Any) -> Any:
+    """Data as JSON has it: what is no finite number becomes null."""
     if isinstance(data, float):
         return data if data - data == 0 else None
     if isinstance(data, Mapping):
-        return {str(name): _plain(each) for name, each in data.items()}
+        return {str(name): plain(each) for name, each in data.items()}
     if isinstance(data, (list, tuple)):
-        return [_plain(each) for each in data]
-    return data if data is None or isinstance(data, (str, int, bool)) else _plain(float(data))
+        return [plain(each) for each in data]
+    return data if data is None or isinstance(data, (str, int, bool)) else plain(float(data))
 
 
 def _asset(name: str) -> str:

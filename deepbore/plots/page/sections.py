@@ -72,6 +72,10 @@ def trials_table(record: Ledger) -> dict[str, Any]:
         "former value": [former_values(trial) for trial in trials],
         "withdrawn because": [trial.reason if trial.status is Status.WITHDRAWN else None for trial in trials],
         **_attributes(trials),
+        **_metrics(trials),
+        "tags": [", ".join(map(visible, trial.tags)) or None for trial in trials],
+        "note": [visible(trial.note[:LONG]) or None for trial in trials],
+        "artifacts": [", ".join(visible(each.name) for each in trial.artifacts) or None for trial in trials],
     }
     kept = {name: column for name, column in extras.items() if any(each is not None for each in column)}
     names = ["trial", *values, "status", *record.space, *kept]
@@ -153,6 +157,15 @@ def _attributes(trials: Sequence[Trial]) -> dict[str, list[Any]]:
     names = dict.fromkeys(name for trial in trials for name in trial.attributes if name != "traceback")
     return {
         name: [_cell(trial.attributes[name]) if name in trial.attributes else None for trial in trials]
+        for name in names
+    }
+
+
+def _metrics(trials: Sequence[Trial]) -> dict[str, list[Any]]:
+    """A column for each metric that was logged: its latest value."""
+    names = dict.fromkeys(name for trial in trials for name in trial.metrics)
+    return {
+        name: [list(trial.metrics[name].values())[-1] if trial.metrics.get(name) else None for trial in trials]
         for name in names
     }
 

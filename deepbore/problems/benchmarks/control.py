@@ -1,4 +1,4 @@
-"""Policy search: the weights of a policy that controls a simulated machine, in 18 to 100 dimensions.
+"""Policy search: the weights of a policy that controls a simulated machine, in 18 to 108 dimensions.
 
 The simulators are those of the package gymnasium, which is imported when the problem is made.
 """
@@ -24,6 +24,7 @@ class Task:
         hidden: units of its hidden layer; 0 for none.
         starts: number of episodes, which begin with the seeds 0, 1, ... of the simulator.
         options: of the simulator, by name.
+        packages: that it needs beside gymnasium: what is imported, and what it is installed as.
     """
 
     simulator: str
@@ -32,6 +33,7 @@ class Task:
     hidden: int = 0
     starts: int = 5
     options: tuple[tuple[str, Any], ...] = ()
+    packages: tuple[tuple[str, str], ...] = (("Box2D", "Box2D"), ("pygame", "pygame-ce"))
 
     @property
     def layers(self) -> list[tuple[int, int]]:
@@ -47,6 +49,12 @@ TASKS = {
     "pendulum": Task("Pendulum-v1", observations=3, actions=1, hidden=8),
     "walker": Task("BipedalWalker-v3", observations=24, actions=4, starts=1),
 }
+MUJOCO = (("mujoco", "gymnasium[mujoco]"), ("imageio", "gymnasium[mujoco]"))
+LOCOMOTION = {
+    "swimmer": Task("Swimmer-v5", observations=8, actions=2, starts=1, packages=MUJOCO),
+    "hopper": Task("Hopper-v5", observations=11, actions=3, starts=3, packages=MUJOCO),
+    "cheetah": Task("HalfCheetah-v5", observations=17, actions=6, starts=1, packages=MUJOCO),
+}
 
 
 class PolicySearch(VectorProblem):
@@ -58,6 +66,9 @@ class PolicySearch(VectorProblem):
     | lander | 18 | land a spacecraft between two flags | linear |
     | pendulum | 41 | swing a pendulum up by a weak motor, and hold it there | 8 hidden units |
     | walker | 100 | walk on two legs over rough ground | linear |
+    | swimmer | 18 | three links that swim forwards (MuJoCo) | linear |
+    | hopper | 36 | one leg that hops forwards (MuJoCo) | linear |
+    | cheetah | 108 | two legs that run forwards (MuJoCo) | linear |
 
     A policy is linear in the observations and a constant, or has a hidden layer of tanh; its outputs are clipped at the
     greatest actions. The parameters x0 ... x{d-1} are its weights, from -1 to 1, layer by layer and output by output,
@@ -69,7 +80,7 @@ class PolicySearch(VectorProblem):
 
     Raises:
         SettingError: for another name.
-        MissingPackage: without gymnasium, pygame-ce or Box2D.
+        MissingPackage: without gymnasium, and pygame-ce and Box2D or mujoco.
 
     Example:
         >>> problem = PolicySearch("acrobot")
@@ -77,15 +88,17 @@ class PolicySearch(VectorProblem):
         (-500.0, 'maximize')
 
     References:
-        Towers et al., Gymnasium: a standard interface for reinforcement learning environments, 2024;
-        gymnasium.farama.org.
+        Mania, Guy & Recht, Simple random search provides a competitive approach to reinforcement learning, 2018 (linear
+        policies of MuJoCo's machines). Towers et al., Gymnasium: a standard interface for reinforcement learning
+        environments, 2024; gymnasium.farama.org.
     """
 
     directions = ("maximize",)
 
     def __init__(self, name: str):
-        one_of(TASKS, name=name)
-        self.task = TASKS[name]
+        tasks = TASKS | LOCOMOTION
+        one_of(tasks, name=name)
+        self.task = tasks[name]
         super().__init__([(-1.0, 1.0)] * sum(rows * columns for rows, columns in self.task.layers))
         self._simulator().close()  # raises now if a package is missing
 
@@ -107,8 +120,8 @@ class PolicySearch(VectorProblem):
     def _simulator(self) -> Any:
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # gymnasium imports pygame, though nothing is drawn
         make = benchmark_package("gymnasium", "gymnasium").make
-        benchmark_package("Box2D", "Box2D")
-        benchmark_package("pygame", "pygame-ce")
+        for module, package in self.task.packages:
+            benchmark_package(module, package)
         return make(self.task.simulator, **dict(self.task.options))
 
 

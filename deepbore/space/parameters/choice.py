@@ -34,10 +34,13 @@ from deepbore.space.parameters.priors import (
     weights_of,
 )
 from deepbore.space.parameters.scale import SLACK, as_scalar
+from deepbore.text import is_writable
 
 Scalar = str | int | float | bool | None
 _BOOLEANS = (bool, np.bool_)
 LONGEST_NAME = 60  # of a choice that is named by its repr
+MANY, BITS = 4096, 256  # levels without an order that models see one-hot; of more of them, random bits
+MIXING = (-7046029254386353131, -4658895280553007687, -7723592293110705685)  # splitmix64's odd numbers, with a sign
 UNKNOWN = "unknown"  # in plain data: of the object that a name stands for there is no more than its kind
 
 
@@ -70,6 +73,11 @@ class _Choice(Parameter):
         object.__setattr__(self, "choices", choices if is_known else names)
         object.__setattr__(self, "are_known", is_known)
         object.__setattr__(self, "_given", choices)
+        if broken := [name for name in names if isinstance(name, str) and not is_writable(name)]:
+            raise SpaceError(
+                f"choices must be whole characters, but {broken[0]!r:.100} has half of one, as file names do that are "
+                f'not UTF-8. Name it: {type(self).__name__}({{"one": {broken[0]!r:.100}, ...}}).'
+            )
         if len(names) < 2:
             raise SpaceError(f"a parameter needs at least two choices, but got {list(names)}.")
         if len(self._level_of) < len(names):
@@ -252,9 +260,11 @@ class Ordinal(_Choice):
 class Categorical(_Choice):
     """One of several choices without an order, such as `["relu", "tanh"]`.
 
-    A network sees it one-hot; for a kernel any two choices have a distance of 1. With `features` all models see beside
-    it what the choices are like: descriptors of ligands, embeddings, fingerprints. A kernel learns from the outcomes
-    how much they matter, and candidates move to similar choices first. See `LevelFeatures` for what is made of them.
+    A network sees it one-hot; for a kernel any two choices have a distance of 1. Of more than 4096 choices both see 256
+    random bits of each, half of which differ between any two, so that the cost does not grow with them. With `features`
+    all models see beside it what the choices are like: descriptors of ligands, embeddings, fingerprints. A kernel
+    learns from the outcomes how much they matter, and candidates move to similar choices first. See `LevelFeatures` for
+    what is made of them.
 
     Choices may be any objects: estimators, lists, members of an enum, paths, classes, functions. The objective gets the
     object; conditions, journals, tables and pictures have its name, and where a choice is given either will do. Give
@@ -343,10 +353,27 @@ class Categorical(_Choice):
         return {**super().settings(), **checksum}
 
     def readings(self) -> list[Reading]:
+        if self.levels > MANY:
+            return [Reading(bit_of, float(number)) for number in range(BITS)]
         return [Reading(equal, float(level)) for level in range(self.levels)]
 
     def coordinates(self) -> list[Reading]:
+        if self.levels > MANY:
+            return [Reading(scaled_bit_of, float(number)) for number in range(BITS)]
         return [Reading(chosen, float(level)) for level in range(self.levels)]
+
+
+def bit_of(column: Tensor, at: Tensor) -> Tensor:
+    """The bit of number `at` of a level's code, 0 or 1: the same for the same level everywhere (splitmix64)."""
+    mixed = column.detach().round().long() * MIXING[0] + (at.long() + 1) * MIXING[1]
+    mixed = (mixed ^ (mixed >> 30)) * MIXING[1]
+    mixed = (mixed ^ (mixed >> 27)) * MIXING[2]
+    return ((mixed >> 31) & 1).to(column)
+
+
+def scaled_bit_of(column: Tensor, at: Tensor) -> Tensor:
+    """`bit_of`, so scaled that two levels, which differ in half of their bits, are about a distance of 1 apart."""
+    return bit_of(column, at) * math.sqrt(2 / BITS)
 
 
 def _key(value: Any) -> tuple[bool, Any]:

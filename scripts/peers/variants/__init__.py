@@ -23,6 +23,7 @@ evolution   an evolution strategy that takes turns beyond 200 trials
 level_ascent  an ascent of the acquisition along levels, too
 other_basins  turns for what lies beyond a basin that is known in detail
 ground      what is due how often on training runs: neglected choices, a forest, the largest mean
+thousands   evolution in turns with the default, with networks that screen its offspring and without
 told        what else who knows that values are noisy could set
 """
 
@@ -49,6 +50,7 @@ from peers.variants import (
     rough,
     rows,
     scales,
+    thousands,
     ties,
     told,
     warping,
@@ -74,5 +76,5 @@ LATER: dict[str, Callable[[], Settings]] = {
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
 ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | told.VARIANTS
 ALL |= level_ascent.VARIANTS | scales.WITH_LEVELS | other_basins.VARIANTS
-ALL |= evolution.VARIANTS | quantile.LONG | ground.VARIANTS | heads.LATER
+ALL |= thousands.VARIANTS | evolution.VARIANTS | quantile.LONG | ground.VARIANTS | heads.LATER
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import pickle
+import time
 from enum import Enum
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from sklearn.svm import SVC
 
 from deepbore import Categorical, Condition, Integer, Library, Ordinal, Real, SearchSpace, Study
 from deepbore.errors import PointError, SpaceError
+from deepbore.space.features import Coordinates, Features
 from deepbore.space.search_space import check_known
 from plane import DESIGN
 
@@ -194,3 +196,49 @@ def test_parameters_of_any_two_kinds_can_be_compared_and_stand_side_by_side():
         assert one != "u"
     beside = {name: each for name, each in KINDS.items() if name != "library"}
     assert list(SearchSpace(beside).parameters) == list(beside)
+
+
+HALF = "run-\udcff"
+
+
+def test_half_a_character_is_refused_in_choices():
+    for choices in ([HALF, "b"], {HALF: 1, "b": 2}, [Path(HALF), Path("b")]):
+        for kind in (Categorical, Ordinal):
+            with pytest.raises(SpaceError, match=r"whole characters.*Name it"):
+                kind(choices)
+    assert Categorical({"odd": Path(HALF), "b": Path("b")}).names == ("odd", "b")
+
+
+def test_the_inputs_of_very_many_choices_are_random_bits_of_them():
+    space = SearchSpace({"c": Categorical([f"k{number}" for number in range(20_000)]), "x": Real(0, 1)})
+    points = space.encode([{"c": f"k{number}", "x": 0.5} for number in range(0, 20_000, 50)])
+    features, coordinates = Features(space)(points), Coordinates(space)(points)
+    assert features.shape[1] == coordinates.shape[1] == 257
+    assert set(features[:, :256].unique().tolist()) == {0, 1}
+    assert abs(features[:, :256].mean() - 0.5) < 0.01
+    apart = torch.pdist(coordinates)
+    assert apart.min() > 0.7
+    assert apart.max() < 1.3
+    assert abs(apart.mean() - 1) < 0.01
+    torch.testing.assert_close(Coordinates(space)(points.float()), coordinates.float())
+    bits = torch.corrcoef(features[:, :256].T)
+    assert (bits - torch.eye(256)).abs().max() < 0.3  # each says something else
+
+
+@pytest.mark.parametrize("choices", [20_000, 100_000])
+def test_very_many_choices_cost_seconds(choices):
+    space = SearchSpace({"c": Categorical(range(choices)), "x": Real(0, 1)})
+    study = Study(space, seed=0)
+    began = time.process_time()
+    for trial in (study.ask_one() for _ in range(13)):
+        study.tell(trial, trial.params["x"] + trial.params["c"] % 7)
+    assert time.process_time() - began < 15  # 60 to 84 with an input for each
+
+
+def test_three_hundred_parameters_cost_seconds():
+    kinds = [Real(0, 1), Integer(0, 20), Categorical(list("abcd")), Ordinal([1, 2, 4, 8])]
+    study = Study({f"p{number}": kinds[number % 4] for number in range(300)}, seed=0)
+    began = time.process_time()
+    for trial in (study.ask_one() for _ in range(14)):
+        study.tell(trial, sum(value for value in trial.params.values() if not isinstance(value, str)))
+    assert time.process_time() - began < 15

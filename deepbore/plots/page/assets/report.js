@@ -1,8 +1,9 @@
 "use strict";
 // What the page does by itself: draws the charts that it is given as data; fills, sorts and filters the table; shows a
-// trial, to be copied; starts anew.
-(() => {
-  const given = JSON.parse(document.getElementById("data").textContent);
+// trial, to be copied; starts anew. The dashboard gives it new data while it is open.
+const deepbore = (() => {
+  let given = { charts: [], about: {} };
+  let within = null; // trials that a brush has left; null for all
   const make = (tag, of = {}, ...children) => {
     const made = Object.assign(document.createElement(tag), of);
     made.append(...children);
@@ -75,16 +76,23 @@
                                  icon: sign(axes.length > 1 ? "log " + name : "log"),
                                  click: (place) => logarithm(place, name) }));
   };
+  const brushed = (chart) => (!within || !chart.turns ? chart : { ...chart, data: chart.data.map((trace) => (trace.trials
+    ? { ...trace, y: trace.y.map((y, k) => (within.has(trace.trials[k]) ? y : null)) } : trace)) });
   const draw = (place) => {
     const chart = given.charts[place.dataset.chart];
     for (const trace of chart.data) {
+      if (trace.trials) { // dimmed where a brush has left them out
+        if (within) trace.selectedpoints = trace.trials.flatMap((id, k) => (within.has(id) ? [k] : []));
+        else delete trace.selectedpoints;
+        trace.unselected = { marker: { opacity: 0.06 } };
+      }
       if (!trace.trials || trace.hovertext) continue;
       const more = trace.more || [];
       trace.hovertext = trace.trials.map((id, k) => given.about[id] + (more[k] ? "<br>" + more[k] : ""));
       trace.hoverinfo = "text";
     }
     const isNarrow = place.clientWidth < chart.turns;
-    const shown = isNarrow ? turned(chart) : chart;
+    const shown = isNarrow ? turned(brushed(chart)) : brushed(chart);
     const { data, layout } = dark.matches ? dimmed({ data: shown.data, layout: shown.layout }) : shown;
     const { axis, whole } = looks();
     const axes = Object.fromEntries(["xaxis", "yaxis"].map((name) => [name, { ...axis, ...(layout[name] || {}) }]));
@@ -94,7 +102,7 @@
     place.dataset.narrow = isNarrow;
     delete place.dataset.before;
     const bar = chart.turns ? [["toImage"]] : [[...buttons(chart), "zoom2d", "pan2d", "resetScale2d", "toImage"]];
-    Plotly.newPlot(place, data, { ...whole, ...layout, ...axes, height },
+    Plotly.react(place, data, { ...whole, ...layout, ...axes, height, uirevision: String(isNarrow) },
                    { responsive: true, displaylogo: false, ...(chart.log || touch.matches ? { displayModeBar: true } : {}), modeBarButtons: bar });
     if (place.dataset.listens) return;
     place.dataset.listens = true;
@@ -104,13 +112,25 @@
     });
   };
   // charts far below wait until they come near, so that the page shows at once
-  const places = [...document.querySelectorAll("[data-chart]")];
+  let places = [];
+  const waiting = [];
+  const drawNext = () => { // one at a time, so that the first one shows before the others are drawn
+    const place = waiting.shift();
+    if (waiting.length) setTimeout(drawNext);
+    if (place.isConnected && !place.classList.contains("js-plotly-plot")) draw(place);
+  };
   const near = new IntersectionObserver((entries) => {
+    const isIdle = !waiting.length;
     for (const entry of entries) {
-      if (entry.isIntersecting) { near.unobserve(entry.target); draw(entry.target); }
+      if (entry.isIntersecting) { near.unobserve(entry.target); waiting.push(entry.target); }
     }
+    if (isIdle && waiting.length) setTimeout(drawNext);
   }, { rootMargin: "600px" });
-  for (const place of places) near.observe(place);
+  const watch = () => { // the places that are there now; those that are drawn already stay so
+    const now = [...document.querySelectorAll("[data-chart]")];
+    for (const place of now) if (!places.includes(place)) near.observe(place);
+    places = now;
+  };
   const drawn = () => places.filter((place) => place.classList.contains("js-plotly-plot"));
   window.addEventListener("beforeprint", () => {
     for (const place of places) if (!place.classList.contains("js-plotly-plot")) draw(place);
@@ -118,7 +138,7 @@
   dark.addEventListener("change", () => drawn().forEach(draw));
   window.addEventListener("resize", () => {
     for (const place of drawn()) {
-      const { turns } = given.charts[place.dataset.chart];
+      const { turns } = given.charts[place.dataset.chart] || {};
       if (turns && String(place.clientWidth < turns) !== place.dataset.narrow) draw(place);
     }
   });
@@ -130,7 +150,7 @@
     try { sessionStorage.setItem(kept, JSON.stringify({ ...remembered(), ...what })); } catch { /* not allowed here */ }
   };
   const last = remembered();
-  if (given.every) { // a run that goes on
+  const reloads = () => { // a run that goes on
     if (last.scroll) window.scrollTo(0, last.scroll);
     const again = () => {
       if (document.querySelector("dialog[open]")) { setTimeout(again, 1000); return; } // somebody reads
@@ -138,20 +158,24 @@
       location.reload();
     };
     setTimeout(again, 1000 * given.every);
-  }
-  if (!given.table) return;
+  };
 
   // --- a trial ------------------------------------------------------------------------------------------------------
-  const { columns, rows, best, status, params } = given.table;
+  let columns = [], rows = [], best = null, status = 0, params = [], first = 0, end = 0;
+  let suspicious = new Set(), byId = new Map();
   class Exact { // what a number of JavaScript would alter, such as whole numbers above 2**53: its text
     constructor(text) { this.text = text; }
     toString() { return this.text; }
   }
-  for (const row of rows) {
-    row.forEach((value, k) => { if (value && typeof value === "object" && !Array.isArray(value)) row[k] = new Exact(value.exact); });
-  }
-  const [first, end] = [status + 1, status + 1 + params.length];
-  const suspicious = new Set(given.table.suspicious);
+  const take = (table) => { // another table
+    ({ columns, rows, best, status, params } = table);
+    for (const row of rows) {
+      row.forEach((value, k) => { if (value && typeof value === "object" && !Array.isArray(value)) row[k] = new Exact(value.exact); });
+    }
+    [first, end] = [status + 1, status + 1 + params.length];
+    suspicious = new Set(table.suspicious);
+    byId = new Map(rows.map((row) => [row[0], row]));
+  };
   const known = (value) => value !== null && value !== undefined && value !== "";
   const number = (value, digits) => (Number.isInteger(value) && Math.abs(value) < 1e9
     ? String(value) : String(Number(value.toPrecision(digits))));
@@ -190,11 +214,10 @@
     button.addEventListener("click", () => copy(write(configuration(row)), button));
     return button;
   });
-  const dialog = document.getElementById("trial");
-  const byId = new Map(rows.map((row) => [row[0], row]));
+  let more = () => []; // further elements in the dialog of a trial
   const show = (id) => {
-    const row = byId.get(id);
-    if (!row) return;
+    const row = byId.get(id), dialog = document.getElementById("trial");
+    if (!row || !dialog) return;
     const cells = (from, to) => columns.slice(from, to).flatMap((column, k) => (known(row[from + k])
       ? [make("div", {}, make("b", { textContent: column.name }), make("span", { textContent: shown(row[from + k], 10) }))]
       : []));
@@ -205,22 +228,23 @@
       make("div", { className: "pairs" }, ...cells(1, first), ...cells(end, columns.length)),
       make("h3", { textContent: "Configuration" }),
       make("div", { className: "pairs" }, ...cells(first, end)),
+      ...more(id, row),
       make("div", { className: "tools" }, ...copies(row), close));
     if (!dialog.open) dialog.showModal();
   };
-  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); }); // beside it
-  for (const place of document.querySelectorAll("[data-copies]")) {
-    const row = byId.get(Number(place.dataset.copies));
-    if (row) place.append(...copies(row));
-  }
+  document.addEventListener("click", (event) => { if (event.target.id === "trial") event.target.close(); }); // beside it
+  const offerCopies = () => {
+    for (const place of document.querySelectorAll("[data-copies]")) {
+      const row = byId.get(Number(place.dataset.copies));
+      if (row) place.replaceChildren(...copies(row));
+    }
+  };
 
   // --- table --------------------------------------------------------------------------------------------------------
-  const table = document.getElementById("trials");
-  const body = table.createTBody();
-  const filter = document.getElementById("filter");
+  let order = { column: 1, up: true }, heads = null;
+  const filter = () => document.getElementById("filter");
   const compare = (a, b) => (typeof a === "number" && typeof b === "number"
     ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true }));
-  let order = { column: given.table.first.column, up: given.table.first.up };
   const condition = (term) => { // lr<0.01, status=failed, or a word that stands in some cell
     const [, name, sign, wanted] = term.match(/^(.+?)(<=|>=|<|>|=)(.+)$/) || [];
     const k = columns.findIndex((column) => column.name === name);
@@ -231,8 +255,8 @@
     return (row) => typeof row[k] === "number" && holds(row[k]);
   };
   const chosen = () => {
-    const conditions = filter.value.trim().split(/\s+/).filter(Boolean).map(condition);
-    const left = rows.filter((row) => conditions.every((holds) => holds(row)));
+    const conditions = filter().value.trim().split(/\s+/).filter(Boolean).map(condition);
+    const left = rows.filter((row) => (!within || within.has(row[0])) && conditions.every((holds) => holds(row)));
     const { column: k, up } = order;
     const has = left.filter((row) => known(row[k])).sort((a, b) => (up ? 1 : -1) * compare(a[k], b[k]) || a[0] - b[0]);
     return [...has, ...left.filter((row) => !known(row[k]))]; // what is missing stands below in either direction
@@ -253,15 +277,24 @@
       line.addEventListener("click", () => show(row[0]));
       lines.append(line);
     }
-    body.replaceChildren(lines);
-    document.getElementById("count").textContent = filter.value.trim() ? `${found.length} of ${rows.length}` : `${rows.length} trials`;
+    document.getElementById("trials").tBodies[0].replaceChildren(lines);
+    document.getElementById("count").textContent = filter().value.trim() || within ? `${found.length} of ${rows.length}` : `${rows.length} trials`;
     [...heads.cells].forEach((cell, j) => {
       if (j === order.column) cell.setAttribute("aria-sort", order.up ? "ascending" : "descending");
       else cell.removeAttribute("aria-sort");
     });
   };
-  const heads = table.createTHead().insertRow();
-  columns.forEach((column, k) => {
+  const makeTable = () => { // anew, as columns come and go
+    const table = document.getElementById("trials");
+    table.replaceChildren();
+    table.createTBody();
+    heads = table.createTHead().insertRow();
+    columns.forEach((column, k) => makeHead(column, k));
+    const place = columns.findIndex((column) => column.name === remembered().column);
+    order = place < 0 ? { ...given.table.first } : { column: place, up: remembered().up };
+    fill();
+  };
+  const makeHead = (column, k) => {
     const head = make("th", { scope: "col", className: [column.number && "number", k >= first && "more"].filter(Boolean).join(" ") });
     const button = make("button", { type: "button", textContent: column.name, title: "sort by " + column.name });
     button.addEventListener("click", () => {
@@ -271,12 +304,8 @@
     });
     head.append(button);
     heads.append(head);
-  });
-  const place = columns.findIndex((column) => column.name === last.column);
-  if (place >= 0) order = { column: place, up: last.up };
-  filter.value = last.filter || "";
-  filter.addEventListener("input", () => { remember({ filter: filter.value }); fill(); });
-  document.getElementById("csv").addEventListener("click", () => {
+  };
+  const download = () => {
     const cell = (value) => {
       const plain = shown(value, 17);
       const runs = typeof value !== "number" && /^[=+@\t\r-]/.test(plain) && Number.isNaN(Number(plain)); // a formula
@@ -287,6 +316,42 @@
     const address = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));
     make("a", { href: address, download: "trials.csv" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
-  });
-  fill();
+  };
+  const bind = () => { // the tools above the table, once
+    filter().value = last.filter || "";
+    filter().addEventListener("input", () => { remember({ filter: filter().value }); fill(); });
+    document.getElementById("csv").addEventListener("click", download);
+  };
+
+  // --- what it is given ---------------------------------------------------------------------------------------------
+  const start = (data) => {
+    given = data;
+    watch();
+    if (given.every) reloads();
+    if (!given.table) return;
+    take(given.table);
+    offerCopies();
+    makeTable();
+    bind();
+  };
+  const update = ({ charts, about, table }, fresh) => { // of an open page; `fresh` says which charts are new
+    given = { ...given, charts, about };
+    if (table) {
+      given.table = table;
+      take(table);
+      makeTable();
+    }
+    offerCopies();
+    watch();
+    for (const place of drawn()) if (charts[place.dataset.chart] && fresh.has(place.dataset.chart)) draw(place);
+  };
+  const brush = (ids) => { // shows these trials alone: a set, or null for all
+    within = ids;
+    if (columns.length) fill();
+    for (const place of drawn()) draw(place);
+  };
+  const also = (elements) => { more = elements; };
+  const data = document.getElementById("data");
+  if (data) start(JSON.parse(data.textContent));
+  return { start, update, brush, bind, also, show, make, rows: () => rows, columns: () => columns };
 })();

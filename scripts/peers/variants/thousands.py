@@ -1,0 +1,19 @@
+"""What long runs of real spaces have beside the default: no evolution, or one that other models screen."""
+
+from collections.abc import Callable
+
+import deepbore as db
+from deepbore.strategies import Evolution, ModelStrategy, NearBest, Strategy, Turns
+from peers.variants.settings import Settings
+
+
+def beside(*others: Callable[[], Strategy]) -> Callable[[], Settings]:
+    """The default kernel and the model near the best in turns with others."""
+    return lambda: {"strategy": Turns([ModelStrategy(db.KernelPLS()), NearBest(), *(make() for make in others)])}
+
+
+VARIANTS = {
+    "deepbore:without-evolution": beside(),
+    "deepbore:evolution-unscreened": beside(lambda: Evolution(screened=1)),
+    "deepbore:evolution-by-kernel": beside(lambda: Evolution(db.KernelPLS())),
+}

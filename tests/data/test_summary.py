@@ -1,0 +1,201 @@
+"""A run in ten lines: what was found, what limits it, what to do next; from a study, and from its journal alone."""
+
+import json
+
+import numpy as np
+import pytest
+
+from deepbore import Integer, Outcome, Real, SearchSpace, Study
+from deepbore.cli.main import main
+from deepbore.errors import PointError, SettingError, TrialError
+
+SPACE = {"lr": Real(1e-5, 1e-1, log=True), "k": Integer(1, 9)}
+
+
+def told(objective, n=30, space=SPACE, **options):
+    study = Study(space, seed=0, strategy="random", **options)
+    for trial in study.ask(n):
+        study.tell(trial, objective(trial))
+    return study
+
+
+def lines_of(study):
+    return dict(line.partition(": ")[::2] for line in study.summary().lines)
+
+
+def inside(trial):
+    return (np.log10(trial.params["lr"]) + 3) ** 2 + (trial.params["k"] - 5) ** 2
+
+
+def test_it_says_what_was_found_in_ten_lines_at_most():
+    study = told(inside)
+    said = lines_of(study)
+    best = study.best_trial
+    assert f"in trial {best.id}: lr={best.params['lr']:.6g}, k={best.params['k']}" in said["found"]
+    assert said["trials"] == "30, of which 30 complete"
+    assert said["progress"] == f"the best came {29 - best.id} trials ago"
+    assert "limit" not in said
+    assert len(study.summary().lines) <= 10
+    assert str(study.summary()) == repr(study.summary()) == "\n".join(study.summary().lines)
+    assert "<table>" in study.summary()._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("objective", "name", "end"),
+    [
+        (lambda trial: -trial.params["lr"], "lr=0.1", "high of lr"),
+        (lambda trial: trial.params["k"], "k=1", "low of k"),
+        (lambda trial: np.log(trial.params["lr"]), "lr=1e-05", "low of lr"),
+    ],
+)
+def test_a_bound_that_the_best_trials_lie_on_is_to_be_widened(objective, name, end):
+    study = told(objective, n=400)
+    assert lines_of(study)["limit"] == f"bounds: the best trials lie at {name}"
+    assert f"widen the range, if that makes sense: {end}" in study.summary().advice
+
+
+def test_a_choice_and_a_best_trial_inside_have_no_bound():
+    for objective in (inside, lambda trial: abs(trial.params["k"] - 2)):
+        assert not any("bounds" in line for line in told(objective, n=150).summary().lines)
+
+
+def test_failures_are_counted_with_their_reason_and_come_first():
+    def fails(trial):
+        return Outcome.failure("out of memory\nmore") if trial.id % 2 else inside(trial)
+
+    study = told(fails)
+    assert lines_of(study)["failed"] == "15, 15 of them with: out of memory"
+    assert study.summary().advice[0].startswith("mend what fails; study.rerun")
+
+
+def test_noise_is_the_limit_where_equal_configurations_differ_as_the_best_do():
+    draw = np.random.default_rng(0)
+    study = Study({"k": Integer(1, 9)}, seed=0)
+    study.add({"k": np.repeat(np.arange(1, 10), 4)}, draw.normal(0, 1, 36) + np.repeat(np.arange(9), 4) / 10)
+    assert "noise: equal configurations deviate by" in lines_of(study)["limit"]
+    assert any("noisy=True" in each for each in study.summary().advice)
+    calm = Study({"k": Integer(1, 9)}, seed=0)
+    calm.add({"k": np.repeat(np.arange(1, 10), 4)}, draw.normal(0, 1e-3, 36) + np.repeat(np.arange(9.0), 4))
+    assert "noise" not in str(calm.summary())
+
+
+def test_doubted_trials_are_named():
+    study = told(lambda trial: -100.0 if trial.id == 3 else inside(trial), n=12)
+    assert [trial.id for trial in study.suspicious] == [3]
+    assert lines_of(study)["doubted"] == "trial 3"
+    assert "study.withdraw(3)" in study.summary().advice[0]
+
+
+def test_studies_without_values_and_of_several_objectives_have_one():
+    assert lines_of(Study(SPACE))["found"] == "no value yet"
+    front = told(lambda trial: {"a": trial.params["lr"], "b": 1.0}, directions={"a": "minimize", "b": "minimize"})
+    assert lines_of(front)["found"] == "1 trials that no other beats in every value"
+    never = told(lambda trial: Outcome(1.0, constraints=[1.0]))
+    assert lines_of(never)["found"] == "no feasible value yet"
+
+
+def test_a_shell_says_the_same_of_a_journal(tmp_path, capsys):
+    path = tmp_path / "run.jsonl"
+    with told(lambda trial: -trial.params["lr"], n=60, journal=path) as study:
+        said = str(study.summary())
+    assert main(["summary", str(path)]) == 0
+    assert capsys.readouterr().out.strip() == said
+    assert main(["report", str(path), "--quick"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.strip() == str(tmp_path / "run.html")
+    assert printed.err.strip().endswith(said)
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_study_as_json_has_all_trials_and_reads_back(tmp_path):
+    def objective(trial):
+        if trial.id == 1:
+            return Outcome.failure("why")
+        return Outcome(inside(trial), attributes={"host": "a"}, constraints=[-1.0], reports={1: 0.5, 2: float("nan")})
+
+    study = told(objective, n=4)
+    study.ask()
+    study.withdraw(2, reason="wrong")
+    kept = json.loads(study.to_json(tmp_path / "study.json"))
+    assert kept == json.loads((tmp_path / "study.json").read_text())
+    assert SearchSpace.from_dict(kept["space"]) == study.space
+    assert kept["best"] == [study.best_trial.id]
+    assert [trial["status"] for trial in kept["trials"]] == ["complete", "failed", "withdrawn", "complete", "pending"]
+    first = kept["trials"][0]
+    assert first["values"] == [study.trials[0].value]
+    assert first["reports"] == [[1, 0.5], [2, None]]
+    assert (first["attributes"], first["constraints"]) == ({"host": "a"}, [-1.0])
+    assert kept["trials"][2]["former"][0]["values"] == [inside(study.trials[2])]
+    assert json.loads(study.best_trial.to_json()) == kept["trials"][study.best_trial.id]
+
+
+def test_choices_that_are_objects_have_their_names_in_json():
+    from deepbore import Categorical
+
+    study = Study({"layers": Categorical({"one": [64], "two": [64, 64]})}, seed=0)
+    trial = study.ask_one()
+    study.tell(trial, 1.0)
+    assert json.loads(study.to_json())["trials"][0]["params"]["layers"] in ("one", "two")
+    json.loads(trial.to_json())
+
+
+# --- once more -------------------------------------------------------------------------------------------------------
+
+
+def test_failed_trials_run_again_and_nothing_is_learned_from_their_failures(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with told(lambda trial: Outcome.failure("bug") if trial.id in (1, 4) else inside(trial), 6, journal=path) as study:
+        study.rerun("failed")
+        assert [trial.status.name for trial in study.trials].count("WITHDRAWN") == 2
+        again = study.ask(2)
+        assert [trial.params for trial in again] == [study.trials[row].params for row in (1, 4)]
+    loaded = Study.load(path)
+    assert [trial.params for trial in loaded.pending] == [trial.params for trial in again]
+
+
+def test_a_complete_trial_that_runs_again_stays():
+    study = told(inside, 3)
+    study.rerun(1)
+    study.rerun([study.trials[2]])
+    assert [trial.params for trial in study.ask(2)] == [study.trials[1].params, study.trials[2].params]
+    assert study.trials[1].value == inside(study.trials[1])
+
+
+@pytest.mark.parametrize(("trials", "error"), [(99, TrialError), ("lost", SettingError), (3, TrialError)])
+def test_what_can_not_run_again_is_refused_before_anything_changes(trials, error):
+    study = told(inside, 3)
+    study.ask()
+    with pytest.raises(error):
+        study.rerun(trials)
+    with pytest.raises(TrialError):
+        study.rerun([0, trials])
+    assert study.trials[0].status.name == "COMPLETE"
+
+
+def test_a_shell_queues_failed_trials_again(tmp_path, capsys):
+    path = tmp_path / "run.jsonl"
+    told(lambda trial: Outcome.failure("bug") if trial.id == 1 else inside(trial), 4, journal=path).close()
+    assert main(["rerun", str(path), "0"]) == main(["rerun", str(path)]) == 0
+    assert capsys.readouterr().out.splitlines() == ["queued again: 0", "queued again: 1"]
+    assert main(["rerun", str(path)]) == 0
+    assert capsys.readouterr().out.strip() == "queued again: none"
+    assert main(["rerun", str(path), "99"]) == 2
+    study = Study.load(path)
+    assert [trial.params for trial in study.ask(2)] == [study.trials[0].params, study.trials[1].params]
+    assert study.trials[1].status.name == "WITHDRAWN"
+
+
+def test_a_trial_is_edited_before_it_runs():
+    study = told(inside, 2)
+    first, second = study.ask(2)
+    study.edit(first, {"k": 9})
+    assert study.trials[first.id].reason == "edited before it ran"
+    assert study.ask_one().params == {**first.params, "k": 9}
+    assert [trial.id for trial in study.pending] == [second.id, 4]
+    with pytest.raises(TrialError, match="before it runs"):
+        study.edit(0, {"k": 1})
+    with pytest.raises(PointError):
+        study.edit(second, {"k": 99})
+    assert study.trials[second.id].status.name == "PENDING"
