@@ -74,6 +74,7 @@ CANDIDATES = {
     "SVGDCandidates": lambda: candidates.SVGDCandidates(steps=20),
 }
 STRATEGIES = {
+    "Evolution": lambda: strategies.Evolution(begin=6),
     "GridSampling": strategies.GridSampling,
     "ModelStrategy": lambda: strategies.ModelStrategy(classifiers.KernelPLS()),
     "NearBest": strategies.NearBest,

@@ -23,7 +23,6 @@ from deepbore.loop.engine import Engine
 from deepbore.problems.benchmarks.rotated import Rotated
 from deepbore.strategies import Evolution, ModelStrategy, NearBest, Turns
 from deepbore.strategies.evolution import Gains, shares
-from deepbore.testing import check_strategy
 
 PLANE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 
@@ -67,10 +66,6 @@ def test_it_applies_from_its_first_trial_on_in_real_spaces_of_one_plain_objectiv
 def test_a_wrong_setting_is_refused(settings):
     with pytest.raises(SettingError):
         Evolution(**settings)
-
-
-def test_it_keeps_the_contract_of_a_strategy():
-    check_strategy(lambda: Evolution(begin=6), spaces=["continuous"])
 
 
 def test_before_its_first_trial_a_default_study_is_as_it_was():
