@@ -125,7 +125,7 @@ def test_what_is_replayed_is_what_was_known_bit_by_bit(tmp_path_factory, steps):
 
 
 def test_every_type_of_choice_comes_back(tmp_path):
-    choices = [1, 1.5, "1", True, None, "", "a\n\u2028\ud800", -0.25, 2**53, "NaN"]
+    choices = [1, 1.5, "1", True, None, "", "a\n\u2028", -0.25, 2**53, "NaN"]
     space = SearchSpace({"c": Categorical(choices), "o": Ordinal([0, False, "0"]), "i": Integer(-(2**40), 2**40)})
     observations = begun(tmp_path / "run.jsonl", space=space)
     columns = {"c": choices, "o": [0, False, "0", *[0] * 7], "i": [-(2**40), 2**40, *range(8)]}
