@@ -44,7 +44,7 @@ class FallingKernel:
 
     def height(self, x: Tensor) -> Tensor:
         """s: n x c -> n."""
-        owner, columns = self.coordinates.owner.tolist(), self.coordinates.space.points.continuous_columns
+        owner, columns = self.coordinates.owner.tolist(), self.coordinates.space.continuous_columns
         last = {column: place for place, column in enumerate(owner)}  # of a conditional one: whether it is active
         real = [owner.index(column) for column in columns]
         active = [last[column] if last[column] != place else -1 for column, place in zip(columns, real, strict=True)]
