@@ -28,11 +28,13 @@ def batches() -> Study:
 def by_hand(study: Study) -> torch.Tensor:
     """Three points for the same data by an acquisition and an optimiser of BoTorch's, without a constraint."""
     ensemble = Study(space, seed=0, classifier=DeepEnsemble(), n_initial=1)
-    ensemble.add({name: [t.params[name] for t in study.trials] for name in space.names}, study.result.values)
+    ensemble.add(
+        {name: [t.params[name] for t in study.trials] for name in space.names}, [trial.value for trial in study.trials]
+    )
     ensemble.ask(1)  # trains it
     model = BoTorchClassifier(ensemble.classifier)
     acquisition = qUpperConfidenceBound(model, beta=1.0, sampler=EveryMember())
-    points, _ = optimize_acqf(acquisition, bounds=space.bounds, q=3, num_restarts=4, raw_samples=64)
+    points, _ = optimize_acqf(acquisition, bounds=space.points.bounds, q=3, num_restarts=4, raw_samples=64)
     return points
 
 

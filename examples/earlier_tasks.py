@@ -31,7 +31,7 @@ def waste(params: dict, hotter: float = 0.0, unit: float = 1.0) -> float:
 
 def earlier_results(seed: int, **machine: float) -> tuple[dict, list]:
     """Sixty random settings of another machine, and what came out."""
-    params = SPACE.decode(SPACE.sobol(60, seed=seed))
+    params = SPACE.decode(SPACE.points.sobol(60, seed=seed))
     columns = {name: [each[name] for each in params] for name in SPACE.names}
     return columns, [waste(each, **machine) for each in params]
 

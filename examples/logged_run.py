@@ -36,7 +36,7 @@ if __name__ == "__main__":
     logger = LOGGERS[args.logger]()
     problem = Branin()
     study = Study(problem.space, seed=0)
-    logger.log_hyperparams({"seed": study.seed, "classifier": type(study.classifier).__name__})
+    logger.log_hyperparams({"seed": study.state.seed, "classifier": type(study.classifier).__name__})
     with quiet():  # Lightning's tips are about other kinds of training
         trainer = Trainer(
             accelerator="cpu",

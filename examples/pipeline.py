@@ -41,7 +41,7 @@ def main() -> None:
     known, unseen, labels, unseen_labels = train_test_split(*load_breast_cancer(return_X_y=True), random_state=0)
     search = DeepBoreSearchCV(PIPELINE, SPACE, n_iter=given.trials, cv=3, random_state=0)
     search.fit(known, labels)
-    print(f"{search.study_}: {search.study_.space.plain(search.best_params_)}")
+    print(f"{search.study_}: {search.study_.space.points.plain(search.best_params_)}")
     print(
         f"cross-validated accuracy {search.best_score_:.3f}, on unseen rows {search.score(unseen, unseen_labels):.3f}"
     )

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from deepbore.dashboard.live import Live
 from deepbore.dashboard.runs import Shelf
-from deepbore.data.lines import JOURNAL, first_line, written
+from deepbore.data.log import JOURNAL, first_line, written
 
 CHROMIUM = Path("/usr/bin/chromium")
 SPACE = {

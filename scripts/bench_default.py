@@ -64,7 +64,7 @@ def space_of(name: str) -> Any:
 
 def cost(space: Any, params: dict[str, object]) -> float:
     """A bowl in the unit cube."""
-    upper = space.bounds[1].clamp(min=1e-9)
+    upper = space.points.bounds[1].clamp(min=1e-9)
     return float((space.encode([params])[0] / upper - 0.4).square().sum())
 
 
@@ -82,16 +82,16 @@ def made(method: str, space: Any, n: int) -> Callable[[], None]:
                 study.tell(trial, cost(space, trial.params))
 
         if n:
-            points = space.sample(n, torch.Generator().manual_seed(1))
+            points = space.points.sample(n, torch.Generator().manual_seed(1))
             rows = space.decode(points)
             columns = {name: [row.get(name) for row in rows] for name in space.names}
-            study.add(columns, (points / space.bounds[1].clamp(min=1e-9) - 0.4).square().sum(1).numpy())
+            study.add(columns, (points / space.points.bounds[1].clamp(min=1e-9) - 0.4).square().sum(1).numpy())
         return once
 
     from peers import methods
 
     peer = methods.make(method, space, 0)
-    for params in space.decode(space.sample(n, torch.Generator().manual_seed(1))):
+    for params in space.decode(space.points.sample(n, torch.Generator().manual_seed(1))):
         know(peer, space, params)
 
     def ask() -> None:

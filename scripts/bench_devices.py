@@ -78,7 +78,7 @@ def scoring(study: Study, device: str, points: int) -> Callable[[], float]:
     classifier = study.fit(2).to(device)
     acquisition = default_acquisition(classifier).resolved(classifier)
     search = Search(acquisition, classifier, study.observations, torch.Generator().manual_seed(0))
-    return partial(greatest, search, SPACE.sample(points, torch.Generator().manual_seed(2)).to(device))
+    return partial(greatest, search, SPACE.points.sample(points, torch.Generator().manual_seed(2)).to(device))
 
 
 def work_of(call: Callable[[], object], seconds: float) -> Row:

@@ -68,10 +68,12 @@ WANTED = grid(space=list(SPACES), head=METHODS)
 
 def study_with(space: SearchSpace, n: int, **settings: object) -> Study:
     """A study that knows n random results of a bowl."""
-    points = space.sample(n, torch.Generator().manual_seed(1))  # the study draws from seed 0, and wants new points
+    points = space.points.sample(
+        n, torch.Generator().manual_seed(1)
+    )  # the study draws from seed 0, and wants new points
     columns = {name: parameter.decode(points[:, i]) for i, (name, parameter) in enumerate(space.parameters.items())}
     study = Study(space, seed=0, **settings)
-    study.add(columns, (points / space.bounds[1] - 0.4).square().sum(1).numpy())
+    study.add(columns, (points / space.points.bounds[1] - 0.4).square().sum(1).numpy())
     return study
 
 
@@ -84,8 +86,8 @@ def suggest_and_tell(study: Study, q: int = 1) -> None:
 def bare_suggestion(space: SearchSpace, n: int) -> Callable[[], object]:
     """The same work without deepbore's loop: 100 steps of Adam by autograd, then the best of 2000 random points."""
     generator = torch.Generator().manual_seed(0)
-    features = space.features
-    x = features(space.sample(n, generator)).float()
+    features = space.points.features
+    x = features(space.points.sample(n, generator)).float()
     z = (torch.arange(n) < n / 3).float()[:, None]
     net = nn.Sequential(nn.Linear(features.size, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
     adam = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)
@@ -96,7 +98,7 @@ def bare_suggestion(space: SearchSpace, n: int) -> Callable[[], object]:
             adam.zero_grad(set_to_none=True)
             loss.backward()
             adam.step()
-        candidates = space.sample(2000, generator)
+        candidates = space.points.sample(2000, generator)
         with torch.no_grad():
             return candidates[net(features(candidates).float()).argmax()]
 

@@ -44,7 +44,7 @@ class Table:
     def __init__(self, name: str):
         self._problem = LearningCurves(name)
         self.space, self.budget = self._problem.space, Budget("epochs", 1, 81)
-        every = self.space.decode(self.space.enumerate())
+        every = self.space.decode(self.space.points.enumerate())
         self.final = np.sort([self._problem(params) for params in every])
 
     def train(self, params: dict[str, Any], seed: int) -> Iterator[float]:

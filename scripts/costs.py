@@ -77,7 +77,7 @@ def limit(task: str, seed: int) -> float:
     """Sixty times the mean cost of random configurations."""
     of = made(task)
     direction = direction_of(of, seed) if task in FUNCTIONS else None
-    params = of.space.decode(of.space.sobol(SAMPLES, seed=0))
+    params = of.space.decode(of.space.points.sobol(SAMPLES, seed=0))
     evaluated(of, params[0], direction)  # imports
     return LENGTH * float(np.mean([evaluated(of, each, direction)[1] for each in params]))
 

@@ -57,7 +57,7 @@ class Crashing:
         self.problem, self.how, self.regrets = problem, how, list[float]()
         self.chance = np.random.default_rng(seed)
         generator = torch.Generator().manual_seed(1000 + seed)
-        pool = problem.space.sample(POOL, generator)
+        pool = problem.space.points.sample(POOL, generator)
         regrets = problem.regret([problem(params) for params in problem.space.decode(pool)])
         best = pool[int(np.argmin(regrets))]
         self.w = torch.randn(pool.shape[1], dtype=pool.dtype, generator=generator)
@@ -115,7 +115,7 @@ def by_tpe(crashing: Crashing, trials: int, seed: int) -> None:
 
 def by_chance(crashing: Crashing, trials: int, seed: int) -> None:
     """Random search."""
-    points = crashing.problem.space.sample(trials, torch.Generator().manual_seed(seed))
+    points = crashing.problem.space.points.sample(trials, torch.Generator().manual_seed(seed))
     for params in crashing.problem.space.decode(points):
         try:
             crashing(params)

@@ -102,7 +102,7 @@ def scored(p: Tensor, z: Tensor) -> Row:
 def compared(study: db.Study, head: Any, name: str, n: int, told: dict[int, Tensor], solved: Any) -> Row:
     """The scores after n trials, of a copy of the head that has learned them."""
     points, values = study.observations.points, study.observations.values[:, 0]
-    space = study.space.sobol(512, seed=5)
+    space = study.space.points.sobol(512, seed=5)
     of_space = torch.tensor([solved(params) for params in study.space.decode(space)], dtype=torch.float64)
     rows = [row for row in sorted(told) if row < n][-LAST:]
     temperature = best_temperature(torch.stack([told[row] for row in rows], 1), labels(study, n)(values[rows]))

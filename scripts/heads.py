@@ -128,7 +128,7 @@ def problem(name: str, seed: int) -> Any:
 def settings(method: str, space: db.SearchSpace) -> dict[str, Any]:
     """The settings of a study."""
     if method in RECIPES:
-        file = RECIPES[method][0 if space.is_continuous else 1]
+        file = RECIPES[method][0 if space.points.is_continuous else 1]
         return papers.settings(papers.CONFIGS / f"{file}.yaml")
     if method in TRIED:
         return LATER[TRIED[method]]()

@@ -111,7 +111,7 @@ def compared(problem: Problem, method: str, seed: int) -> Row:
 
 def _with_random(study: Study, seed: int) -> Study:
     """The study with all that it will ask for enqueued: uniform configurations, where its own design is Sobol's."""
-    points = study.space.sample(2 * COMPARISONS + 2, torch.Generator().manual_seed(seed))
+    points = study.space.points.sample(2 * COMPARISONS + 2, torch.Generator().manual_seed(seed))
     for params in study.space.decode(points):
         study.enqueue(params)
     return study

@@ -91,7 +91,7 @@ def measure(problem: str, belief: str, seed: int, beta: float = CHOSEN) -> Row:
         (trial,) = study.ask()
         study.tell(trial, value(of, trial.params))
     shown = [None if trial.value is None else float(f"{trial.value:.8g}") for trial in study.trials]
-    return {"values": shown, "best": study.space.plain(study.best_params)}
+    return {"values": shown, "best": study.space.points.plain(study.best_params)}
 
 
 def best_known(problem: str, seed: int) -> Params:

@@ -175,9 +175,9 @@ def decorrelated(features: np.ndarray) -> np.ndarray:
 
 def farthest(space: SearchSpace, seed: int) -> list[dict[str, Any]]:
     """A first batch: a reaction at random, then each the farthest from those before it, in the kernel's coordinates."""
-    points = space.enumerate()
+    points = space.points.enumerate()
     points = points[torch.randperm(len(points), generator=torch.Generator().manual_seed(seed))]
-    places, chosen = Coordinates(space)(points), [0]
+    places, chosen = Coordinates(space.points)(points), [0]
     while len(chosen) < BATCH:
         chosen.append(int(torch.cdist(places, places[chosen]).amin(-1).argmax()))
     return space.decode(points[chosen])

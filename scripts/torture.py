@@ -30,7 +30,7 @@ from types import FrameType
 
 import deepbore
 from deepbore.data import journal
-from deepbore.data.lines import JOURNAL
+from deepbore.data.log import JOURNAL
 
 SPACE = deepbore.SearchSpace({"x": deepbore.Real(0, 1), "kind": deepbore.Categorical(["a", "b"])})
 FAULTS = ("full disk before", "full disk after", "interrupt before", "interrupt after", "no memory before", "death")

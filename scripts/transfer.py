@@ -65,7 +65,7 @@ def value(of: Problem, params: Params) -> float:
 def earlier(group: str, name: str, seed: int) -> tuple[list[Params], np.ndarray]:
     """Random configurations of a task, and their values."""
     of = task(group, name)
-    points = of.space.sample(ROWS, torch.Generator().manual_seed(1000 * seed + sum(map(ord, name))))
+    points = of.space.points.sample(ROWS, torch.Generator().manual_seed(1000 * seed + sum(map(ord, name))))
     params = of.space.decode(points)
     return params, np.array([value(of, each) for each in params])
 

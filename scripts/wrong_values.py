@@ -67,7 +67,7 @@ def run(problem: str, method: str, seed: int) -> Row:
     """What a row says of one run."""
     function, rng, started = (PROBLEMS | WITHIN | FRONTS)[problem], np.random.default_rng(seed), time.process_time()
     sign = 1.0 if function.directions[0] == "minimize" else -1.0
-    design = function.space.decode(function.space.sobol(DESIGN, seed=seed))
+    design = function.space.decode(function.space.points.sobol(DESIGN, seed=seed))
     extent = max(sign * (function(params) - function.optimum) for params in design)
     told = {"-10": -10 * extent, "-1e6": -1e6 * extent, "just below": -0.01 * extent}
     directions = [*function.directions, *(["minimize"] if problem in FRONTS else [])]

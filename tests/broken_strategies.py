@@ -61,14 +61,14 @@ class Unsnapped(Sound):
 
 class AnyStream(Sound):
     def change(self, points, view):
-        return view.space.snap(torch.rand(points.shape, dtype=points.dtype))
+        return view.space.points.snap(torch.rand(points.shape, dtype=points.dtype))
 
 
 class StreamOfItsOwn(Sound):
     def change(self, points, view):
         stream = torch.Generator()
         stream.seed()
-        return view.space.sample(len(points), stream)
+        return view.space.points.sample(len(points), stream)
 
 
 class NoPlainState(Sound):
@@ -80,7 +80,7 @@ class AtTheBestAlone(Sound):
     """Proposes the best points again where few others are left."""
 
     def change(self, points, view):
-        return points if view.observations.n_left > 10 else view.observations.points[: len(points)]
+        return points if view.observations.columns.n_left > 10 else view.observations.points[: len(points)]
 
 
 def models(make):

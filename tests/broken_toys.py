@@ -42,7 +42,7 @@ class ByUserValues(Labelling):
     """Takes the user's values, whatever the direction."""
 
     def __call__(self, observations):
-        values = observations.user_values[:, 0]
+        values = observations.columns.user_values[:, 0]
         z = torch.nan_to_num((values <= values.nanmedian()).float())
         return Labels(z[:, None], lighten_pending(torch.ones_like(z), observations))
 
@@ -248,7 +248,7 @@ class Moves(Proposes):
 
 class NeverExhausted(Proposes):
     def propose(self, search, q):
-        return super().propose(search, int(min(q, search.observations.n_left)))
+        return super().propose(search, int(min(q, search.observations.columns.n_left)))
 
 
 class DrawsBeforeRefusal(Proposes):

@@ -27,7 +27,7 @@ def go_on(study, objective, n):
 def some_rows(n=30, seed=0, space=SQUARE, objective=disc):
     """Observations of random configurations."""
     observations = Observations(space)
-    for row in observations.reserve(space.sample(n, torch.Generator().manual_seed(seed))):
+    for row in observations.reserve(space.points.sample(n, torch.Generator().manual_seed(seed))):
         observations.tell(row, objective(observations.trial(row).params))
     return observations
 

@@ -38,7 +38,7 @@ class Known(Classifier):
 def told(space, values, pending=0, **settings):
     """A study of random configurations with these values, NaN for failures, and some more that are pending."""
     study = Study(space, **settings)
-    points = space.sample(len(values) + pending, torch.Generator().manual_seed(0))
+    points = space.points.sample(len(values) + pending, torch.Generator().manual_seed(0))
     for row, value in zip(study.observations.reserve(points), values, strict=False):
         study.tell(row, value)
     return study

@@ -486,7 +486,7 @@ def go_on(run):
     """Loads a run, and continues it, which takes its snapshot, too."""
     study = Study.load(run)
     try:
-        if study.observations.by_preference or sum(study.observations.status == int(Status.PENDING)) > 3:
+        if study.observations.ledger.by_preference or sum(study.observations.status == int(Status.PENDING)) > 3:
             return
         study.ask()
     finally:

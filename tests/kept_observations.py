@@ -28,15 +28,25 @@ def begun(path, directions=("minimize",), space=SPACE, by_preference=False):
 def known(observations):
     """All that observations know, as plain data; NaN as text, so that equal is equal."""
     tensors = ("points", "values", "constraints", "budgets", "tasks", "status", "feasible")
-    told = {name: str(getattr(observations, name).tolist()) for name in tensors}
+    told = {name: str(getattr(observations.columns, name).tolist()) for name in tensors}
+    ledger, statistics = observations.ledger, observations.ledger.statistics
     counted = {
-        name: getattr(observations, name)
-        for name in ("n_asked", "n_failed", "n_complete", "n_distinct", "n_since_best")
+        "n_asked": ledger.n_asked,
+        "n_failed": statistics.n_failed,
+        "n_complete": statistics.n_complete,
+        "n_distinct": observations.n_distinct,
+        "n_since_best": ledger.ranking.n_since_best,
     }
     trials = [whole(observations.trial(row)) for row in range(len(observations))]
     best = observations.best if observations.k == 1 else None
     counted |= {"fixed": observations.space.fixed, "preferences": observations.preferences}
-    return {**told, **counted, "sorted": observations.sorted_values.tolist(), "trials": trials, "best": whole(best)}
+    return {
+        **told,
+        **counted,
+        "sorted": observations.replicates.sorted_values.tolist(),
+        "trials": trials,
+        "best": whole(best),
+    }
 
 
 def whole(trial):

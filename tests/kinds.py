@@ -58,7 +58,7 @@ def compared(study, trial, kinds):
 
 def go_on(study, kinds, n):
     """Runs a study until it has n trials."""
-    while len(study.observations) - study.observations.n_earlier < n:
+    while len(study.observations) - study.observations.ledger.statistics.n_earlier < n:
         (trial,) = study.ask()
         told(study, trial, kinds)
     return study

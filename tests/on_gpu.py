@@ -41,5 +41,5 @@ def go_on(study, n, q=1):
 def in_range(study):
     """All trials are of the space, and none comes again, unless budgets promote it."""
     points = study.space.encode([trial.params for trial in study.trials])
-    assert torch.equal(points, study.space.snap(points))
-    assert len(set(study.space.identify(points))) == len(points) or study.trials[0].budget is not None
+    assert torch.equal(points, study.space.points.snap(points))
+    assert len(set(study.space.points.identify(points))) == len(points) or study.trials[0].budget is not None

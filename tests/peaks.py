@@ -35,7 +35,7 @@ class Peak(MLPClassifier):
 def search(space, top, observed=0, seed=0):
     observations = Observations(space)
     if observed:
-        rows = observations.reserve(space.sample(observed, generator(seed + 1)))
+        rows = observations.reserve(space.points.sample(observed, generator(seed + 1)))
         for row in rows:
             observations.tell(row, float(-Peak(top).height(observations.points[row : row + 1])))
     return Search(ClassProbability(), Peak(top).bind(space), observations, generator(seed))

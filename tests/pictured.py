@@ -9,7 +9,7 @@ def told_at_random(space, values, **settings):
     """A trained study of random configurations with these values; a function makes them of the configuration."""
     study = Study(space, **settings)
     n = values if isinstance(values, int) else len(values)
-    for k, row in enumerate(study.observations.reserve(space.sample(n, torch.Generator().manual_seed(0)))):
+    for k, row in enumerate(study.observations.reserve(space.points.sample(n, torch.Generator().manual_seed(0)))):
         params = study.observations.trial(row).params
         study.tell(
             row, sum(v for v in params.values() if isinstance(v, float)) if isinstance(values, int) else values[k]

@@ -180,8 +180,8 @@ def test_functions_and_classes_are_named_and_what_is_long_is_cut():
 
 def test_a_recipe_prints_its_parts_in_notebooks_too():
     study = Study({"x": Real(0, 1)}, classifier=KernelPLS(noisy=True), pruner=MedianPruner(startup_trials=3))
-    assert "KernelPLS(noisy=True)" in repr(study.recipe)
-    assert "<td>pruner</td><td>MedianPruner(startup_trials=3)</td>" in study.recipe._repr_html_()
+    assert "KernelPLS(noisy=True)" in repr(study.state.recipe)
+    assert "<td>pruner</td><td>MedianPruner(startup_trials=3)</td>" in study.state.recipe._repr_html_()
 
 
 @pytest.mark.parametrize("problem", ["Branin", "Hartmann", "ZDT"])

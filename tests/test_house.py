@@ -11,7 +11,8 @@ import pytest
 
 import cases
 import deepbore
-from deepbore import acquisition, candidates, classifiers, errors, evaluators, labels, strategies
+from deepbore import SearchSpace, Study, acquisition, candidates, classifiers, errors, evaluators, labels, strategies
+from plane import LINE
 
 PACKAGE = Path(deepbore.__file__).parent
 ROOMS = [
@@ -148,6 +149,24 @@ def test_every_warning_about_a_former_name_is_of_one_category():
         named = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)]
         uses = [node.lineno for node in named if node.id == "DeprecationWarning"]
         assert not uses or path.name == "errors.py", f"{path.name}:{uses}: use DeprecatedUse, an error in our tests"
+
+
+FOR_USERS = {  # what users need of a class, beside the views that models, plots and integrations ask
+    Study: "load ask ask_one enqueue edit fix tell withdraw correct rerun report prefer annotate note add optimize "
+    "stop fit close best_trial best_params best_value recommended",
+    SearchSpace: "parameters names constraints default fixed cardinality with_fixed from_annotations from_dict to_dict "
+    "encode decode",
+}
+VIEWS = {Study: {"trials", "state"}, SearchSpace: {"points"}}
+MOST = {Study: 23, SearchSpace: 12}
+
+
+@pytest.mark.parametrize("of", FOR_USERS, ids=lambda of: of.__name__)
+def test_a_class_for_users_has_the_names_that_users_need(of):
+    one = Study(LINE) if of is Study else LINE
+    names = {name for name in dir(one) if not name.startswith("_")}
+    assert names == set(FOR_USERS[of].split()) | VIEWS[of]
+    assert len(names - VIEWS[of]) <= MOST[of]
 
 
 def test_nobody_outside_the_space_asks_what_kind_a_parameter_is():

@@ -16,7 +16,7 @@ def trade_off(params):
 
 def told(values, directions=("minimize", "minimize"), constraints=None):
     observations = Observations(SQUARE, directions)
-    points = SQUARE.sample(len(values), torch.Generator().manual_seed(0))
+    points = SQUARE.points.sample(len(values), torch.Generator().manual_seed(0))
     for index, (row, value) in enumerate(zip(observations.reserve(points), values, strict=True)):
         limits = () if constraints is None else [constraints[index]]
         observations.tell(row, Outcome(value, constraints=limits))

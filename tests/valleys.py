@@ -38,7 +38,7 @@ def noisy(params):
 def told(n, journal=None, space=BOX, objective=valley, **settings):
     """A study that knows n random configurations."""
     study = Study(space, seed=0, journal=journal, **settings)
-    configurations = space.decode(space.sample(n, torch.Generator().manual_seed(1)))
+    configurations = space.decode(space.points.sample(n, torch.Generator().manual_seed(1)))
     columns = {name: [each[name] for each in configurations] for name in space.names}
     study.add(columns, [objective(each) for each in configurations])
     return study

@@ -77,7 +77,8 @@ class BoTorchClassifier(Model):
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["continuous"]
         >>> model = BoTorchClassifier(fit(DeepEnsemble(), toy_data(space), epochs=1))
-        >>> qUpperConfidenceBound(model, beta=1.0, sampler=EveryMember())(space.sobol(8, seed=0).view(2, 4, 3)).shape
+        >>> points = space.points.sobol(8, seed=0).view(2, 4, 3)
+        >>> qUpperConfidenceBound(model, beta=1.0, sampler=EveryMember())(points).shape
         torch.Size([2])
     """
 

@@ -136,9 +136,9 @@ class Search:
     def sample(self, n: int) -> Tensor:
         """n uniform random points (n x d); half of them drawn from what is believed of the best point, if anything."""
         if not self.prior_weight:
-            return self.space.sample(n, self.stream).to(self.device)
-        believed = self.space.sample(n // 2, self.stream, prior=True)
-        return torch.cat([self.space.sample(n - n // 2, self.stream), believed]).to(self.device)
+            return self.space.points.sample(n, self.stream).to(self.device)
+        believed = self.space.points.sample(n // 2, self.stream, prior=True)
+        return torch.cat([self.space.points.sample(n - n // 2, self.stream), believed]).to(self.device)
 
     def sample_neighbours(self, n: int, centres: int) -> Tensor:
         """n random neighbours of the best observed points (n x d); none if no trial has a value yet.
@@ -148,16 +148,16 @@ class Search:
             centres: the number of best points.
         """
         best = self.points(
-            self.observations.best_rows(centres) if self.centre_rows is None else self.centre_rows[:centres]
+            self.observations.centres.best_rows(centres) if self.centre_rows is None else self.centre_rows[:centres]
         )
-        return self.space.neighbours(best, n, self.stream).to(self.device) if len(best) and n else best[:0]
+        return self.space.points.neighbours(best, n, self.stream).to(self.device) if len(best) and n else best[:0]
 
     def keep_permitted(self, points: Tensor) -> Tensor:
         """The points (n x d) that constraints permit, with fixed parameters at their values (k x d)."""
-        if not self.space.is_restricted:
+        if not self.space.points.is_restricted:
             return points
-        points = self.space.snap(points)
-        return points[self.space.permitted(points)]
+        points = self.space.points.snap(points)
+        return points[self.space.points.permitted(points)]
 
     def to_configurations(self, points: Tensor) -> Tensor:
         """Points of this search (n x d) -> points of the space of the run."""
@@ -241,13 +241,13 @@ class Search:
         """
         if not self.prior_weight:
             return points.new_zeros(len(points))
-        return self.prior_weight * self.observations.space.log_prior(self.to_configurations(points), self.doubts)
+        return self.prior_weight * self.observations.space.points.log_prior(self.to_configurations(points), self.doubts)
 
     @cached_property
     def doubts(self) -> Tensor | float:
         """The uniform share of what is believed, for each parameter."""
-        best = self.observations.best_rows(1)
-        return self.observations.space.doubts(self.observations.points[best[0]], DOUBT) if len(best) else DOUBT
+        best = self.observations.centres.best_rows(1)
+        return self.observations.space.points.doubts(self.observations.points[best[0]], DOUBT) if len(best) else DOUBT
 
     def values(self, points: Tensor) -> Tensor:
         """Points (n x d) -> acquisition values (n) without gradients, chunk by chunk."""

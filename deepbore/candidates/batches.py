@@ -66,7 +66,7 @@ class GreedyBatch(WrappedSearch):
 
     def _chosen(self, search: Search, pool: Tensor, pending: Tensor, q: int) -> Tensor:
         """Rows of the pool, in the order of choice: q of them, or all. All tensors stay on the device."""
-        place = Coordinates(search.space).to(pool.device)
+        place = Coordinates(search.space.points).to(pool.device)
         x, known, taken = place(pool), place(known_points(search)), place(pending)
         near, parts = self._radius(taken, known), x.split(PART)  # in parts: pool and taken grow with the batch
         density, nearest = search.log_densities(pool), torch.full_like(x[:, 0], math.inf)
@@ -98,7 +98,7 @@ def log_penalty(distance: Tensor) -> Tensor:
 
 def pending_points(search: Search) -> Tensor:
     """The newest pending points, at most `KNOWN`, and those already in the batch (p x d)."""
-    pending = search.points(search.observations.pending_rows[-KNOWN:])
+    pending = search.points(search.observations.columns.pending_rows[-KNOWN:])
     return (
         pending
         if search.chosen is None
@@ -108,9 +108,9 @@ def pending_points(search: Search) -> Tensor:
 
 def known_points(search: Search) -> Tensor:
     """The best and the newest evaluated points, at most `KNOWN` (p x d)."""
-    rows = search.observations.finished_rows
+    rows = search.observations.columns.finished_rows
     if len(rows) > KNOWN:
-        rows = torch.cat([rows[-KNOWN // 2 :], search.observations.best_rows(KNOWN // 2)])
+        rows = torch.cat([rows[-KNOWN // 2 :], search.observations.centres.best_rows(KNOWN // 2)])
     return search.points(rows)
 
 

@@ -89,7 +89,7 @@ class BoTorchBatch(Candidates):
         from deepbore.acquisition.botorch import joint_acquisition  # takes a second to import
 
         seed = int(torch.randint(2**31, (), generator=search.generator))
-        rows = search.observations.best_rows(BASELINE)
+        rows = search.observations.centres.best_rows(BASELINE)
         return joint_acquisition(search.classifier, seed, search.incumbent, search.points(rows) if len(rows) else None)
 
     def check(self, space: SearchSpace, classifier: Classifier) -> None:
@@ -140,7 +140,7 @@ class BoTorchBatch(Candidates):
 
     def _pool(self, search: Search, constraints: Constraints, q: int) -> Tensor:
         """Random points, best observed points and their neighbours that meet the constraints, the same on all ranks."""
-        samples, best = search.sample(self.samples), search.points(search.observations.best_rows(self.restarts))
+        samples, best = search.sample(self.samples), search.points(search.observations.centres.best_rows(self.restarts))
         near = search.sample_neighbours(self.samples // 4, self.restarts)
         pool = torch.cat([samples, search.keep_permitted(torch.cat([best, near]))])
         pool = pool[feasible(pool, constraints)]
@@ -192,7 +192,7 @@ class BoTorchBatch(Candidates):
             return None
         ends, _ = optimize_acqf(
             acquisition,
-            bounds=search.space.bounds.to(starts),
+            bounds=search.space.points.bounds.to(starts),
             q=starts.shape[1],
             num_restarts=len(starts),
             batch_initial_conditions=starts,
@@ -200,7 +200,8 @@ class BoTorchBatch(Candidates):
             return_best_only=False,
             options={"maxiter": self.iterations, "batch_limit": len(starts)},
         )
-        tops = search.space.project_to_feasible(starts.flatten(0, 1), ends.detach().flatten(0, 1)).view_as(starts)
+        tops = search.space.points.project_to_feasible(starts.flatten(0, 1), ends.detach().flatten(0, 1))
+        tops = tops.view_as(starts)
         with torch.no_grad():
             values, before = acquisition(tops), acquisition(starts)
         is_met = feasible(tops.flatten(0, 1), constraints).view(tops.shape[:2]).all(-1)

@@ -49,18 +49,18 @@ class LibrarySearch(Candidates):
 
     def ranked(self, search: Search, q: int) -> Tensor:
         own = search.on_own_stream()
-        if not search.space.library_columns:
+        if not search.space.points.library_columns:
             return RandomSearch(self.chunk).ranked(search, q)
         best = self._scanned(own, max(FEWEST, 4 * q))
-        if len(search.space.free_columns) > 1:
+        if len(search.space.points.free_columns) > 1:
             for _ in range(self.rounds):
                 best = self._changed(own, *best)
         return search.gather_ranked(*own.sorted(*best))[0]
 
     def _scanned(self, own: Search, most: int) -> tuple[Tensor, Tensor]:
         """The best points of this rank's share, one for each level, at most `most` of them, and their values."""
-        (column,) = own.space.library_columns
-        levels = own.space.structure.of_column[column].levels or 0
+        (column,) = own.space.points.library_columns
+        levels = own.space.points.structure.of_column[column].levels or 0
         seen = self._seen(own, column)
         best = torch.zeros(0, len(own.space), dtype=torch.float64, device=own.device), torch.zeros(0, device=own.device)
         for start in own.ranks.part(torch.arange(0, levels, self.chunk)).tolist():
@@ -75,22 +75,22 @@ class LibrarySearch(Candidates):
         if len(own.space) == 1:
             return levels[:, None].double()
         points = own.sample(len(levels))
-        known = own.points(own.observations.best_rows(self.centres))
+        known = own.points(own.observations.centres.best_rows(self.centres))
         if len(known):
             draws = torch.rand(2, len(levels), generator=own.stream, device=own.stream.device).to(own.device)
             row = (draws[0] * len(known)).long().clamp(max=len(known) - 1)
             points = torch.where(draws[1, :, None] < 0.5, known[row], points)
         points[:, column] = levels.to(points)
-        return own.space.snap(points)
+        return own.space.points.snap(points)
 
     def _changed(self, own: Search, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """The points with a change in other parameters where it is better, and their values."""
-        (column,) = own.space.library_columns
-        other = own.space.neighbour_of_each(points, own.stream)
+        (column,) = own.space.points.library_columns
+        other = own.space.points.neighbour_of_each(points, own.stream)
         other[:, column] = points[:, column]
-        other = own.space.snap(other)
+        other = own.space.points.snap(other)
         reached = self._values(own, other)
-        better = (reached > values) & own.space.permitted(other)
+        better = (reached > values) & own.space.points.permitted(other)
         return torch.where(better[:, None], other, points), torch.where(better, reached, values)
 
     def _seen(self, own: Search, column: int) -> Tensor:

@@ -171,9 +171,9 @@ class LocalSearch(Candidates):
         if search.centre is not None and search.axes is not None:
             return search.gather_ranked(*self._search_axes(search.centre, search.axes, own, samples))[0]
         if search.space.cardinality <= EXHAUSTIVE:
-            points = search.ranks.part(search.space.enumerate().to(search.device))
+            points = search.ranks.part(search.space.points.enumerate().to(search.device))
             return search.gather_ranked(*own.best_first(points))[0]
-        if search.space.moving_columns and self._focuses(search):
+        if search.space.points.moving_columns and self._focuses(search):
             return search.gather_ranked(*own.best_first(own.sample_neighbours(search.share(samples), FOCUSED)))[0]
         pool = torch.cat(
             [own.sample(search.share(samples)), own.sample_neighbours(search.share(self.neighbours), self.centres)]
@@ -182,7 +182,7 @@ class LocalSearch(Candidates):
 
     def _search_axes(self, centre: Tensor, axes: Tensor, own: Search, samples: int) -> tuple[Tensor, Tensor]:
         """Random points around the centre, and ends of ascents along the axes, best first (k x d), and values (k)."""
-        upper = own.space.bounds[1].to(own.device)
+        upper = own.space.points.bounds[1].to(own.device)
 
         def placed(units: Tensor) -> Tensor:
             """Coordinates in [0, 1] along each axis (n x d) -> points of the space (n x d)."""
@@ -201,16 +201,16 @@ class LocalSearch(Candidates):
         best = units[own.values(placed(units)).topk(min(n, own.share(self.climbers))).indices]
         tops = adam_ascent(gradient, best, range(d), torch.ones_like(upper), self.steps)
         starts = centre.expand(len(tops) + n, d)
-        return own.best_first(own.space.project_to_feasible(starts, placed(torch.cat([tops, units]))))
+        return own.best_first(own.space.points.project_to_feasible(starts, placed(torch.cat([tops, units]))))
 
     def _focuses(self, search: Search) -> bool:
         """Whether this proposal considers only neighbours of the best points, the same on all ranks."""
         drawn = float(torch.rand(1, generator=search.generator)) < self.focus
-        return drawn and not search.margin and search.observations.n_complete > 0
+        return drawn and not search.margin and search.observations.ledger.statistics.n_complete > 0
 
     def _with_climbed(self, own: Search, points: Tensor, values: Tensor, q: int) -> Tensor:
         """The ranking (k x d) together with the ends of ascents from its first points."""
-        columns, upper = own.space.moving_columns, own.space.bounds[1].to(points)
+        columns, upper = own.space.points.moving_columns, own.space.points.bounds[1].to(points)
         if not columns or not own.classifier.differentiable:
             return points
         if self.climbers:
@@ -232,5 +232,5 @@ class LocalSearch(Candidates):
         self, own: Search, starts: Tensor, ends: Tensor, points: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The ranking (k x d) and its values (k) together with the ends of ascents on all ranks."""
-        tops, their_values = own.gather_ranked(*own.best_first(own.space.project_to_feasible(starts, ends)))
+        tops, their_values = own.gather_ranked(*own.best_first(own.space.points.project_to_feasible(starts, ends)))
         return sorted_by_value(torch.cat([tops, points]), torch.cat([their_values, values]))

@@ -60,10 +60,10 @@ class DifferentialEvolution(Candidates):
 
         def cost(columns: np.ndarray) -> np.ndarray:
             """A generation (d x population) -> what to minimise (population)."""
-            points = search.space.snap(torch.from_numpy(columns.T.copy()).to(search.device))
+            points = search.space.points.snap(torch.from_numpy(columns.T.copy()).to(search.device))
             values = search.values(points)
-            if search.space.is_restricted:
-                values = values.masked_fill(~search.space.permitted(points), -math.inf)
+            if search.space.points.is_restricted:
+                values = values.masked_fill(~search.space.points.permitted(points), -math.inf)
             generations.append((points, values))
             return -values.double().cpu().numpy()
 
@@ -71,7 +71,7 @@ class DifferentialEvolution(Candidates):
 
         differential_evolution(
             cost,
-            bounds=search.space.bounds.T.numpy(),
+            bounds=search.space.points.bounds.T.numpy(),
             init=self._first(search).cpu().numpy(),
             integrality=[p.levels is not None and p.upper == p.levels - 1 for p in search.space.parameters.values()],
             maxiter=self.evaluations // self.population - 1,
@@ -88,13 +88,13 @@ class DifferentialEvolution(Candidates):
 
     def _first(self, search: Search) -> Tensor:
         """The first population (population x d)."""
-        best = search.points(search.observations.best_rows(self.population // 5 if self.near_best else 0))
+        best = search.points(search.observations.centres.best_rows(self.population // 5 if self.near_best else 0))
         return torch.cat([best, search.sample(self.population - len(best))])
 
 
 def require_gradients(candidates: Candidates, space: SearchSpace, classifier: Classifier) -> None:
     """Raises SettingError for a space or a classifier without gradients."""
-    if not space.is_continuous or not classifier.differentiable:
+    if not space.points.is_continuous or not classifier.differentiable:
         raise SettingError(
             f"{type(candidates).__name__} needs real parameters without conditions and a differentiable classifier, "
             f"but got {type(classifier).__name__} on {space.to_dict()}. "
@@ -141,7 +141,7 @@ class MultiStartLBFGS(Candidates):
         own = search.on_own_stream()
         pool, _ = search.gather_ranked(*own.best_first(self._pool(own)))
         starts = search.ranks.part(pool[: max(self.restarts, q)])
-        tops = own.space.project_to_feasible(starts, self._optimised(own, starts))
+        tops = own.space.points.project_to_feasible(starts, self._optimised(own, starts))
         return torch.cat([search.gather_ranked(*own.best_first(tops))[0], pool])
 
     def _pool(self, own: Search) -> Tensor:
@@ -149,7 +149,7 @@ class MultiStartLBFGS(Candidates):
         samples = own.sample(own.share(self.samples))
         if not self.near_best:
             return samples
-        best = own.points(own.ranks.part(own.observations.best_rows(self.restarts)))
+        best = own.points(own.ranks.part(own.observations.centres.best_rows(self.restarts)))
         near = own.sample_neighbours(own.share(self.samples // 4), self.restarts)
         return torch.cat([samples, own.keep_permitted(torch.cat([best, near]))])
 
@@ -165,7 +165,7 @@ class MultiStartLBFGS(Candidates):
             warnings.simplefilter("ignore")  # a start that does not converge is still ranked
             points, _ = optimize_acqf(
                 BoTorchAcquisition(search.acquisition, search.classifier, search.value),
-                bounds=search.space.bounds.to(starts),
+                bounds=search.space.points.bounds.to(starts),
                 q=1,
                 num_restarts=len(starts),
                 batch_initial_conditions=starts[:, None, :],
@@ -225,7 +225,7 @@ class RelaxedSearch(Candidates):
     def ranked(self, search: Search, q: int) -> Tensor:
         classifier = _relaxed(search.classifier)
         # the classifier is trained on the whole box; the search keeps fixed parameters fixed
-        relaxation = Relaxation(search.space) if search.space.is_fixed else classifier.relaxation
+        relaxation = Relaxation(search.space) if search.space.points.is_fixed else classifier.relaxation
         box = BoxSearch(
             search.acquisition,
             classifier.base,

@@ -16,12 +16,12 @@ ROUNDS = 50  # of 100 q random points each, before giving up
 
 def require_room(observations: Observations, q: int, chosen: Tensor | None = None) -> None:
     """Raises SpaceExhausted if a finite space has fewer than q new configurations, not counting those chosen."""
-    left, space = observations.n_left - (0 if chosen is None else len(chosen)), observations.space
+    left, space = observations.columns.n_left - (0 if chosen is None else len(chosen)), observations.space
     if left >= q:
         return
     seen, all_ = int(space.cardinality - left), int(space.cardinality)
-    still = " with what is fixed" if space.is_fixed else ""
-    out = "release the others by fix({})" if space.is_fixed else "enqueue what may come again"
+    still = " with what is fixed" if space.points.is_fixed else ""
+    out = "release the others by fix({})" if space.points.is_fixed else "enqueue what may come again"
     raise SpaceExhausted(
         f"{q} new configurations were asked for, but {seen} of all {all_}{still} are evaluated or pending. Ask for "
         f"fewer, or {out}."
@@ -49,15 +49,15 @@ def select_new(
     selector = UniqueSelector(observations, q, chosen)
     selector.add(ranked)
     if not selector.is_full:
-        selector.add(space.sample(100 * q, generator))
+        selector.add(space.points.sample(100 * q, generator))
     if not selector.is_full and space.cardinality <= ENUMERABLE:
-        rest = space.enumerate()
+        rest = space.points.enumerate()
         order = torch.randperm(len(rest), generator=generator, device=generator.device)
         selector.add(rest[order.to(rest.device)])
     for _ in range(ROUNDS):
         if selector.is_full:
             return selector.points
-        selector.add(space.sample(100 * q, generator))
+        selector.add(space.points.sample(100 * q, generator))
     raise SpaceExhausted(
         f"{q} new configurations were asked for, but {ROUNDS * 100 * q} random ones hold only {len(selector.rows)}: "
         f"nearly all of the space is evaluated or pending ({observations.n_distinct} configurations). Ask for fewer."
@@ -97,7 +97,8 @@ class UniqueSelector:
 
     def __init__(self, observations: Observations, count: int, chosen: Tensor | None = None):
         self.observations, self.count = observations, count
-        self._chosen = set() if chosen is None or not len(chosen) else set(observations.space.identify(chosen.cpu()))
+        chosen = observations.points[:0] if chosen is None else chosen
+        self._chosen = set(observations.space.points.identify(chosen.cpu()))
         self.rows: list[int] = []  # of the selected points in their ranking
         self._taken: dict[Hashable, Tensor] = {}
 
@@ -120,10 +121,10 @@ class UniqueSelector:
             self._take(ranked[start : start + block].cpu(), start)
 
     def _take(self, part: Tensor, start: int) -> None:
-        identities = self.observations.space.identify(part)
-        new = self.observations.unseen(part)
-        if self.observations.space.is_restricted:
-            permitted = self.observations.space.permitted(part).tolist()
+        identities = self.observations.space.points.identify(part)
+        new = self.observations.columns.unseen(part)
+        if self.observations.space.points.is_restricted:
+            permitted = self.observations.space.points.permitted(part).tolist()
             new = [each and may for each, may in zip(new, permitted, strict=True)]
         for row, (point, identity) in enumerate(zip(part, identities, strict=True), start):
             if self.is_full:

@@ -348,7 +348,7 @@ class Classifier(Component, nn.Module, ABC):
         """Raises ShapeError unless points are n x d of the bound space."""
         if self.space is None:
             raise SettingError("a classifier must know its space first: fit it, or call bind(space).")
-        self.space.check_points(points)
+        self.space.points.check_points(points)
 
 
 def check_base(classifier: Classifier, why: str) -> None:

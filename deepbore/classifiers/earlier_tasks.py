@@ -67,7 +67,7 @@ class EarlierTasks:
 
     def __bool__(self) -> bool:
         """Whether there are earlier tasks."""
-        return bool(self.observations.n_earlier)
+        return bool(self.observations.ledger.statistics.n_earlier)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "EarlierTasks":
         """The same object if only the classifier is copied; a new one if the observations are copied too."""
@@ -88,10 +88,10 @@ class EarlierTasks:
     @property
     def tasks(self) -> list[Task]:
         """The tasks that have rows, by number."""
-        now = self.observations.n_earlier, self.observations.revision
+        now = self.observations.ledger.statistics.n_earlier, self.observations.ledger.revision
         if self._known != now:
             known = self._tasks if self._known[1] == now[1] else []
-            before = [*known, *[Task(0)] * (len(self.observations.task_names) - len(known))]
+            before = [*known, *[Task(0)] * (len(self.observations.ledger.task_names) - len(known))]
             self._tasks = [self._learned(number, task) for number, task in enumerate(before, 1)]
             self._known = now
         return [task for task in self._tasks if task.rows]
@@ -110,7 +110,7 @@ class EarlierTasks:
         """
         space, device = self.observations.space, self.observations.points.device
         known = [task.batch.points.to(device) for task in self.tasks if task.batch is not None]
-        points = torch.cat([*known, space.sobol(DESIGNED, seed=0).to(device)])
+        points = torch.cat([*known, space.points.sobol(DESIGNED, seed=0).to(device)])
         forecasts = self.forecasts(points)
         orders = torch.cat([forecasts.mean(-1, keepdim=True), forecasts], dim=-1).argsort(dim=0, descending=True)
         return points[orders[: count + self.observations.n_distinct].flatten()]
@@ -165,11 +165,13 @@ class EarlierTasks:
         batch = labelled.coreset(ROWS, stream)
         model = KernelPLS(iterations=ITERATIONS, additive=False)
         model.generator = stream
-        model.bind(self.observations.space.without_fixed)
+        model.bind(self.observations.space.points.without_fixed)
         try:
             model.to(own.points.device).learn(batch)
         except LinAlgError as error:
-            log.warning("the earlier task %s could not be learned: %s", self.observations.task_names[number - 1], error)
+            log.warning(
+                "the earlier task %s could not be learned: %s", self.observations.ledger.task_names[number - 1], error
+            )
             return Task(rows, batch)
         return Task(rows, batch, model)
 

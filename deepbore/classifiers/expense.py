@@ -62,16 +62,16 @@ class Expense:
         Raises:
             torch.linalg.LinAlgError: if the Gram matrix has no Cholesky factor.
         """
-        rows, logs = log_costs(observations.costs)
+        rows, logs = log_costs(observations.ledger.notes.costs)
         spread = float(np.std(logs)) if len(logs) else 0.0
         if exponent <= 0 or len(rows) < FEWEST or spread < SPREAD:
             return None
         points = observations.points[torch.from_numpy(rows).to(observations.points.device)]
         z = torch.from_numpy((logs - logs.mean()) * SCALE / spread).to(points.device)[:, None]
         model = KernelPLS(alike=False, crashes=False, additive=False)
-        model.bind(observations.space.without_fixed)
+        model.bind(observations.space.points.without_fixed)
         model.to(points.device).learn(LabelledBatch(points, z, torch.ones_like(z[:, 0])).coreset(ROWS, generator))
-        (best,) = observations.best_rows(1).tolist() or (-1,)
+        (best,) = observations.centres.best_rows(1).tolist() or (-1,)
         own = z[rows == best]
         return cls(model, spread / SCALE, exponent, float(own[0]) if len(own) else -math.inf)
 

@@ -51,7 +51,7 @@ class TreeClassifier(Classifier):
         """Features (n x e, float32) -> scores (m x n) of the grown trees."""
 
     def build(self, space: SearchSpace, outputs: int) -> None:
-        self.features = space.features
+        self.features = space.points.features
         self._remember(torch.zeros(0, len(space) + 2, dtype=torch.float64), torch.tensor(0))
 
     @torch.no_grad()
@@ -140,7 +140,7 @@ class RandomForest(TreeClassifier):
     Example:
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["mixed"]
-        >>> fit(RandomForest(trees=20), toy_data(space)).posterior(space.sobol(4, seed=0)).members.shape
+        >>> fit(RandomForest(trees=20), toy_data(space)).posterior(space.points.sobol(4, seed=0)).members.shape
         torch.Size([20, 4])
 
     References:
@@ -195,7 +195,7 @@ class XGBoost(TreeClassifier):
     Example:
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["mixed"]
-        >>> fit(XGBoost(rounds=20), toy_data(space)).posterior(space.sobol(4, seed=0)).mean.shape
+        >>> fit(XGBoost(rounds=20), toy_data(space)).posterior(space.points.sobol(4, seed=0)).mean.shape
         torch.Size([4])
 
     References:

@@ -294,7 +294,7 @@ class Calibrated(Classifier):
         >>> from deepbore.classifiers import KernelPLS
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["continuous"]
-        >>> fit(Calibrated(KernelPLS()), toy_data(space), epochs=2).probability(space.sobol(4, seed=0)).shape
+        >>> fit(Calibrated(KernelPLS()), toy_data(space), epochs=2).probability(space.points.sobol(4, seed=0)).shape
         torch.Size([4])
 
     References:
@@ -544,7 +544,7 @@ class PerColumn(Classifier):
         >>> from deepbore import KernelPLS, Real, SearchSpace, Study
         >>> space = SearchSpace({"x": Real(0, 1)})
         >>> study = Study(space, directions=["minimize"] * 2, classifier=PerColumn(KernelPLS(rows=100), columns=2))
-        >>> type(study.labels).__name__
+        >>> type(study.state.recipe.labels).__name__
         'ObjectiveLabels'
     """
 

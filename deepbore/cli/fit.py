@@ -19,7 +19,7 @@ from deepbore.cli.run_directory import CONFIG, Run
 from deepbore.cli.slips import as_nested
 from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
 from deepbore.data.ledger import Ledger
-from deepbore.data.lines import JOURNAL
+from deepbore.data.log import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
@@ -30,7 +30,7 @@ from deepbore.problems.base import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run
 from deepbore.study.running import check_run, check_takes_trial
-from deepbore.study.study import results_for
+from deepbore.study.study import results_for, study_of
 from deepbore.validation import as_path
 
 WRITTEN = "# lightning.pytorch=="  # the first characters of a configuration that a run has written
@@ -56,7 +56,7 @@ def run_fit(args: Sequence[str], connect: Callable[[Study, int | None], Evaluato
     study = _loaded(cli) if resumed else _new(cli)
     evaluator = own if connect is None else connect(study, cli.loop.n_trials)
     if resumed and connect is None and _is_done(cli, study):
-        print(summary(_described(study), cli.problem.optimum, n_left=study.observations.n_left))
+        print(summary(_described(study), cli.problem.optimum, n_left=study.observations.columns.n_left))
         print(f"{cli.run} has its {cli.loop.n_trials} trials already; for more, give --loop.n_trials")
         study.close()
         return
@@ -74,7 +74,7 @@ def run_fit(args: Sequence[str], connect: Callable[[Study, int | None], Evaluato
         return
     has_one = not interrupted and study.observations.k == 1  # several objectives have a front
     recommended = _recommended(study) if has_one else None
-    print(summary(_described(study), cli.problem.optimum, recommended, study.observations.n_left))
+    print(summary(_described(study), cli.problem.optimum, recommended, study.observations.columns.n_left))
     if interrupted:
         print(f"interrupted; go on with: deepbore fit --resume {quote(str(cli.run))}")
         raise KeyboardInterrupt
@@ -89,7 +89,7 @@ def _described(study: Study) -> Ledger:
 def _is_done(cli: RunCLI, study: Study) -> bool:
     """Whether a resumed run has all its trials."""
     observations, wanted = study.observations, cli.loop.n_trials
-    return wanted is not None and observations.n_asked >= wanted and not len(observations.pending_rows)
+    return wanted is not None and observations.ledger.n_asked >= wanted and not len(observations.columns.pending_rows)
 
 
 def _resumed(args: Sequence[str]) -> tuple[list[str], bool]:
@@ -153,12 +153,12 @@ def _new(cli: RunCLI) -> Study:
     earlier = [(path, results) for path, task in _files(cli) for results in _read(cli, path, task)]
     if is_first:
         problem.prepare()
-        rehearsed = Study.of(problem.space, loop)  # errors come before anything is written
+        rehearsed = study_of(problem.space, loop)  # errors come before anything is written
         check_run(rehearsed.state, loop.n_trials, cli.trainer, loop)
         addable = _addable(rehearsed, earlier)
         _refuse_occupied(cli.run)  # another run may have begun meanwhile
         cli.save_config()  # before the journal: wherever the process dies, the run can be begun again or resumed
-    study = Study.of(problem.space, replace(loop, journal=cli.run / JOURNAL if is_first else None))
+    study = study_of(problem.space, replace(loop, journal=cli.run / JOURNAL if is_first else None))
     for added in addable if is_first else _addable(study, earlier):
         study.observations.append(added)
     return study
@@ -183,7 +183,7 @@ def _loaded(cli: RunCLI) -> Study:
     was_warm = Run(cli.run).settings.get("warm_start")  # before the journal is read: the first rank changes it last
     study = Study.load(path, space=problem.space, **loop.parts)
     observations = study.observations
-    kept = {"directions": observations.directions, "loop.seed": study.seed, "loop.budget": observations.budget}
+    kept = {"directions": observations.directions, "loop.seed": study.state.seed, "loop.budget": observations.budget}
     wanted = {"directions": tuple(loop.all_directions), "loop.seed": loop.seed, "loop.budget": loop.budget}
     if other := [name for name in kept if kept[name] != wanted[name]]:
         said = "; ".join(f"{name} was {kept[name]}, not {wanted[name]}" for name in other)
@@ -206,8 +206,8 @@ def _loaded(cli: RunCLI) -> Study:
 def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str, EarlierResults]]:
     """Earlier results that the run lacks, with their files: of new files, or after a crash before all were added."""
     observations = study.observations
-    has_own = int((observations.tasks == 0).sum()) > observations.n_asked
-    tasks = [*observations.task_names, *([None] if has_own else [])]
+    has_own = int((observations.columns.tasks == 0).sum()) > observations.ledger.n_asked
+    tasks = [*observations.ledger.task_names, *([None] if has_own else [])]
     missing = []
     for path, task in _files(cli):
         is_other = task is None and as_path(path, "a table").resolve() != as_path(was_warm or "", "a table").resolve()
@@ -261,7 +261,7 @@ def _read(cli: RunCLI, path: str, task: str | None) -> list[EarlierResults]:
 
 def _optimize(cli: RunCLI, study: Study, evaluator: Evaluator) -> None:
     wanted = cli.loop.n_trials
-    left = None if wanted is None else max(0, wanted - study.observations.n_asked)
+    left = None if wanted is None else max(0, wanted - study.observations.ledger.n_asked)
     study.optimize(evaluator, left, trainer=cli.trainer, **cli.loop.of_run)
 
 

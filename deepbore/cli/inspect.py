@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from deepbore.cli.run_directory import Run, ago, runs_in
 from deepbore.data.journal import refuse_link, replace_file
-from deepbore.data.times import LATEST
-from deepbore.data.trial import Status, Trial
+from deepbore.data.trial import LATEST, Status, Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.text import visible
 from deepbore.validation import as_path

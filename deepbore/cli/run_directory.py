@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from deepbore.data.journal import content_of, open_regular, refuse_link
-from deepbore.data.lines import JOURNAL, parsed
-from deepbore.data.running import last_report
-from deepbore.data.times import finished_with, times_path
+from deepbore.data.log import JOURNAL, parsed, times_path
+from deepbore.data.notes import finished_with, last_report
 from deepbore.errors import JournalError, SettingError
 from deepbore.validation import as_path
 

@@ -11,7 +11,7 @@ from typing import Any
 from deepbore.cli.inspect import Parser
 from deepbore.cli.run_directory import RUNS
 from deepbore.data.journal import Journal, holds_anything
-from deepbore.data.lines import JOURNAL
+from deepbore.data.log import JOURNAL
 from deepbore.errors import JournalError, JournalInUse, SettingError
 from deepbore.validation import as_path
 from deepbore.worker.target import function_at

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from deepbore.data.journal import LONGEST_LINE, identity, open_regular, refuse_link
 from deepbore.data.ledger import Ledger
-from deepbore.data.lines import VERSION, Line, checksum, left, parsed
+from deepbore.data.log import VERSION, Line, checksum, left, parsed, times_path
 from deepbore.data.replay import Reading, declaring, replaying
-from deepbore.data.times import LATEST, times_path
+from deepbore.data.trial import LATEST
 from deepbore.errors import JournalError
 
 CHUNK = 2**17  # bytes that are read at once

@@ -14,9 +14,9 @@ from deepbore.cli.run_directory import N_TRIALS, Run, runs_in
 from deepbore.dashboard.following import Follower
 from deepbore.data.inbox import Inbox
 from deepbore.data.ledger import Ledger
+from deepbore.data.log import times_path
+from deepbore.data.notes import finished_with, last_report, running_reports
 from deepbore.data.ranking import is_feasible
-from deepbore.data.running import last_report, running_reports
-from deepbore.data.times import finished_with, times_path
 from deepbore.data.trial import Status
 from deepbore.errors import DeepBoreError, JournalError
 from deepbore.plots.style import number

@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from deepbore.dashboard.runs import ENDED, RUNNING, STOPPED, Entry, key_of
 from deepbore.data.ledger import Ledger
-from deepbore.data.lines import Line, first_line
+from deepbore.data.log import Line, first_line
 from deepbore.data.outcome import report_columns
 from deepbore.data.replay import Reading
 from deepbore.errors import DeepBoreError

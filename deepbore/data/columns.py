@@ -212,10 +212,10 @@ class Columns:
     @property
     def n_left(self) -> float:
         """How many configurations of the space no trial of this run has; infinite unless it is finite."""
-        if not self.space.is_fixed or math.isinf(self.space.cardinality):
+        if not self.space.points.is_fixed or math.isinf(self.space.cardinality):
             return self.space.cardinality - len(self.first_with)
         own = self.points[self.own_rows]
-        return self.space.cardinality - len(set(self.space.identify(own[self.space.permitted(own)])))
+        return self.space.cardinality - len(set(self.space.points.identify(own[self.space.points.permitted(own)])))
 
     def to_user(self, value: Any, column: int | slice = 0) -> Any:
         """A minimised value (or array of them) of one objective, or of several, in the user's sign."""
@@ -231,7 +231,7 @@ class Columns:
 
     def params(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """The configurations of some rows in plain values, in their order."""
-        return [self.space.plain(each) for each in self.space.decode(self._points_of(rows))]
+        return [self.space.points.plain(each) for each in self.space.decode(self._points_of(rows))]
 
     def keep(self, row: int, params: Sequence[Mapping[str, Any]]) -> None:
         """Nothing: they are kept as points."""
@@ -272,7 +272,7 @@ class Columns:
         """The identity of each point's configuration (n x d -> n), in few bytes: a million of them are kept."""
         return [
             blake2b(each, digest_size=16).digest() if isinstance(each, bytes) and len(each) > LONGEST_IDENTITY else each
-            for each in self.space.identify(points)
+            for each in self.space.points.identify(points)
         ]
 
     def unseen(self, points: Tensor) -> list[bool]:
@@ -408,7 +408,7 @@ def encoded(space: SearchSpace, natives: list[dict[str, Any]] | Mapping[str, Seq
     if isinstance(natives, list):
         points = space.encode(space.decode(space.encode(natives)))
     else:
-        points = space.encode_columns(natives)
+        points = space.points.encode_columns(natives)
     array: Array = points.numpy()
     return array
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from deepbore.component import is_number
 from deepbore.data.events import Asked, Enqueued, Event, Fixed, Imported
-from deepbore.data.lines import Line
+from deepbore.data.log import Line
 from deepbore.data.trial import LARGEST, Budget
 
 Scalar = str | int | float | bool | None

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from deepbore.data.ledger import Array, Effect, Ledger, Pair
-from deepbore.data.lines import Line
+from deepbore.data.log import Line
 from deepbore.data.logged import Artifact, Metrics, metric_lines, metrics_of, with_artifact
 from deepbore.data.outcome import (
     Outcome,
@@ -35,7 +35,7 @@ from deepbore.data.outcome import (
     told_twice,
     with_own_budget,
 )
-from deepbore.data.trial import Budget, Status
+from deepbore.data.trial import LATEST, Budget, Status
 from deepbore.errors import JournalError, SettingError, ShapeError, TrialError, ValueTypeError
 from deepbore.text import is_writable
 
@@ -237,6 +237,44 @@ class Reported:
         """The reports, in place of those from the first of these steps on."""
         self.check(ledger)
         return ledger.stage(lambda: ledger.reports.add(self.row, self.reports))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """When the evaluation of a trial began and ended, in seconds since 1970.
+
+    Its line stands in a file beside the journal (`deepbore.data.notes`), so that equal runs have equal journals.
+    """
+
+    row: int
+    began: float
+    ended: float
+
+    @classmethod
+    def at(cls, row: int, began: float, ended: float) -> "Timed":
+        """The event, to the millisecond; a clock that was set back makes no trial take less than no time."""
+        return cls(row, round(began, 3), round(max(began, ended), 3))
+
+    def line(self) -> Line:
+        """The event as plain data."""
+        return {"trial": self.row, "began": self.began, "ended": self.ended}
+
+    @classmethod
+    def of(cls, line: Line) -> "Timed":
+        """The event in a line. Raises ValueError for times that no clock of a computer says."""
+        row, began, ended = int(line["trial"]), float(line["began"]), float(line["ended"])
+        if not 0 <= min(began, ended) <= max(began, ended) < LATEST:
+            raise ValueError(f"times are seconds since 1970, but got {began} and {ended}.")
+        return cls(row, began, ended)
+
+    def check(self, ledger: Ledger) -> None:
+        """Raises an error unless there is such a trial."""
+        ledger.checked(self.row)
+
+    def stage(self, ledger: Ledger) -> Effect:
+        """The times of the row."""
+        self.check(ledger)
+        return ledger.stage(lambda: ledger.notes.times.update({self.row: (self.began, self.ended)}))
 
 
 # --- earlier results -------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class ImportedResults:
             rows = {name: [given[name]] for name in ("values", "constraints") if given.get(name) is not None}
             given |= {"values": [given["values"]], **rows}
         else:
-            points = space.encode_columns(columns)
+            points = space.points.encode_columns(columns)
         block = Imported.read(len(points), k, **given)
         return cls(_canonical(space, points), block)
 
@@ -93,7 +93,7 @@ class ImportedResults:
         size = min(BLOCK, max(1, CELLS // len(space)))
         for start in range(0, len(self), size):
             rows = slice(start, start + size)
-            yield self.block.take(rows, space.decode_columns(self.points[rows]))
+            yield self.block.take(rows, space.points.decode_columns(self.points[rows]))
 
 
 def _is_one(columns: Mapping[str, Any]) -> bool:
@@ -121,7 +121,7 @@ def _is_sized(value: Any) -> bool:
 
 def _canonical(space: SearchSpace, points: Tensor) -> Tensor:
     """Points encoded from their own native values, so that they equal bit by bit those read from a journal."""
-    blocks = [space.encode_columns(space.decode_columns(block)) for block in points.split(BLOCK)]
+    blocks = [space.points.encode_columns(space.points.decode_columns(block)) for block in points.split(BLOCK)]
     return torch.cat(blocks) if blocks else points
 
 
@@ -173,7 +173,7 @@ def _inside(space: SearchSpace, columns: Mapping[str, list[Any]], rows: range) -
     if not rows:
         return []
     try:
-        space.encode_columns({name: column[rows.start : rows.stop] for name, column in columns.items()})
+        space.points.encode_columns({name: column[rows.start : rows.stop] for name, column in columns.items()})
         return list(rows)
     except PointError:
         middle = len(rows) // 2
@@ -183,8 +183,8 @@ def _inside(space: SearchSpace, columns: Mapping[str, list[Any]], rows: range) -
 # --- CSV files and data frames ---------------------------------------------------------------------------------------
 
 NativeColumns = dict[str, list[Any]]
-VALUE = "value"  # the column that `Study.to_frame` writes values to, unless a parameter is named so
-OURS = ("budget", "noise", "task")  # columns that `Study.to_frame` writes, beside those of constraints
+VALUE = "value"  # the column that `StudyTrials.to_frame` writes values to, unless a parameter is named so
+OURS = ("budget", "noise", "task")  # columns that `StudyTrials.to_frame` writes, beside those of constraints
 NOT_TOLD = tuple(map(str, (Status.PENDING, Status.WITHDRAWN, Status.PRUNED)))  # statuses of rows that are not read
 CONSTRAINT = re.compile(r"constraint_\d+_*")
 
@@ -239,7 +239,7 @@ def read_csv(
 
     Args:
         path: the file, in UTF-8: a header, then a row for each trial. Beside parameters and value, columns are read
-            that `Study.to_frame` writes: constraint_0, ..., budget, noise and task. Rows whose `status` is "pending",
+            that `trials.to_frame` writes: constraint_0, ..., budget, noise and task. Rows whose `status` is "pending",
             "pruned" or "withdrawn" are passed over, and so are all other columns.
         space: each of its parameters needs a column. A choice is recognised by how it is written (True, 1e-3 for 0.001,
             nothing for None); a cell of an inactive parameter may hold anything.
@@ -269,10 +269,10 @@ def read_csv(
     }
     columns = {name: natives for name, (natives, _, _) in read.items()}
     free = SearchSpace(space.parameters)  # constraints have nothing to say of what stands in the place of wrong cells
-    active = dict(zip(space.names, free.active(free.encode_columns(columns)).T.tolist(), strict=True))
+    active = dict(zip(space.names, free.points.active(free.points.encode_columns(columns)).T.tolist(), strict=True))
     wrong = [
         (row, place, name, says)
-        for place, name in enumerate(space.parents_first)
+        for place, name in enumerate(space.points.parents_first)
         for row, says in read[name][1].items()
         if active[name][row]
     ]
@@ -310,13 +310,13 @@ def read_csv(
 def _refuse_forbidden(space: SearchSpace, table: "_TextTable", columns: NativeColumns) -> None:
     """Raises TableError for the first row that a constraint forbids."""
     try:
-        space.encode_columns(columns)
+        space.points.encode_columns(columns)
         return
     except PointError:  # one by one, to find it
         pass
     for row in range(len(table.lines)):
         try:
-            space.encode_columns({name: [natives[row]] for name, natives in columns.items()})
+            space.points.encode_columns({name: [natives[row]] for name, natives in columns.items()})
         except PointError as error:
             raise table.error(row, None, str(error)) from None
 
@@ -472,7 +472,7 @@ def with_defaults(columns: Any, defaults: Mapping[str, Any], space: SearchSpace)
         raise PointError(f"defaults are for parameters that the results lack, but {both} have values. Leave them out.")
     if not known or getattr(columns, "ndim", 2) == 1 or _is_one(known):
         params = {**known, **defaults}
-        return space.structure.without_unused(params) if params.keys() <= space.parameters.keys() else params
+        return space.points.structure.without_unused(params) if params.keys() <= space.parameters.keys() else params
     n = len(next(iter(known.values())))
     return {**known, **{name: [value] * n for name, value in defaults.items()}}
 
@@ -517,7 +517,7 @@ def as_frame(table: Columns, objectives: Sequence[str] = ()) -> "pd.DataFrame":
         told = dict(zip(values, trial.values or [None] * k, strict=True))
         rest = {own_column(name, taken): each for name, each in _rest(trial).items()}
         rows.append(
-            {id_: trial.id, **table.space.plain(trial.params), **told, status: trial.status.name.lower(), **rest}
+            {id_: trial.id, **table.space.points.plain(trial.params), **told, status: trial.status.name.lower(), **rest}
         )
     fixed = [id_, *names, *values, status]
     more = dict.fromkeys(name for row in rows for name in row if name not in fixed)

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from deepbore.data.journal import content_of, replace_file
-from deepbore.data.times import append_lines, lines_of
+from deepbore.data.log import append_lines
+from deepbore.data.notes import lines_of
 from deepbore.errors import DeepBoreError, JournalError
 
 LONGEST = 2**18  # bytes of a command

@@ -20,7 +20,7 @@ from typing import BinaryIO, TypeVar
 
 from filelock import FileLock, Timeout
 
-from deepbore.data.lines import VERSION, Line, checksum, first_line, left, parsed, written
+from deepbore.data.log import VERSION, Line, checksum, first_line, left, parsed, written
 from deepbore.errors import JournalError, JournalInUse
 from deepbore.validation import as_path
 
@@ -318,7 +318,7 @@ class Journal:
 
     The first line is the event "created", with the version of the format, the id of the run and what the writer adds
     (the space, the directions, ...); then come "asked", "told", "failed", "preferred", "added", "enqueued",
-    "annotated", "fixed", "withdrawn" and "corrected". Each line has a checksum (see `deepbore.data.lines`). A
+    "annotated", "fixed", "withdrawn" and "corrected". Each line has a checksum (see `deepbore.data.log`). A
     journal of version 0.1 has none, and is continued without.
 
     There is one writer at a time: the first event takes a lock (a file beside the journal: run.jsonl.lock), which

@@ -19,7 +19,7 @@ from deepbore.data.logged import Artifact, Metrics
 from deepbore.data.outcome import Outcome, attributes_after, width_of, with_former
 from deepbore.data.ranking import Ranking, in_order, require_one_objective
 from deepbore.data.reports import Reports
-from deepbore.data.trial import Budget, Direction, Status, Trial, sign_of
+from deepbore.data.trial import Budget, Direction, Span, Status, Trial, sign_of
 from deepbore.errors import TrialError
 
 ROOM = 16  # rows at the beginning
@@ -222,7 +222,7 @@ class Notes:
     reasons: dict[int, str] = field(default_factory=dict)
     former: dict[int, tuple[Outcome, ...]] = field(default_factory=dict)
     costs: dict[int, float] = field(default_factory=dict)
-    times: dict[int, tuple[float, float]] = field(default_factory=dict)
+    times: dict[int, Span] = field(default_factory=dict)
     metrics: dict[int, Metrics] = field(default_factory=dict)
     artifacts: dict[int, tuple[Artifact, ...]] = field(default_factory=dict)
 

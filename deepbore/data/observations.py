@@ -1,11 +1,13 @@
 """`Observations`: every configuration asked for or reported so far, with its outcome."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import Any, Generic, Self, SupportsFloat, TypeVar, overload
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Self, SupportsFloat
 
 import numpy as np
 import torch
@@ -25,6 +27,7 @@ from deepbore.data.events import (
     Noted,
     Preferred,
     Reported,
+    Timed,
     Told,
     Withdrawn,
     as_numbers,
@@ -47,43 +50,26 @@ from deepbore.data.outcome import (
     told_twice,
 )
 from deepbore.data.pruned import likely_values
-from deepbore.data.ranking import Ranking
 from deepbore.data.replicates import AveragedValues, Replicates
-from deepbore.data.reports import Reports
 from deepbore.data.suspicion import Suspicion, suspicion
-from deepbore.data.times import append_lines, span_line, times_path
 from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions, checked_names
+from deepbore.errors import DeprecatedUse
 from deepbore.space import SearchSpace
 
 __all__ = ["Direction", "Observations", "Status", "Trial"]
-T = TypeVar("T")
+FORMER = {  # part -> names that were attributes of the observations, too, until version 0.4
+    "columns": "user_values tasks first_rows finished_rows pending_rows own_rows has_repeats n_left to_user unseen "
+    "row_of",
+    "ledger": "by_preference revision reports n_asked task_names n_beaten ranking",
+    "ledger.notes": "resumed costs",
+    "ledger.statistics": "n_failed n_complete n_pruned n_withdrawn n_earlier",
+    "ledger.ranking": "n_since_best",
+    "centres": "best_rows best_first",
+    "replicates": "sorted_values",
+    "write_ahead_log": "complete_pending_write",
+}
+PART_OF = {name: part for part, names in FORMER.items() for name in names.split()}
 log = logging.getLogger(__name__)
-
-
-class _From(Generic[T]):
-    """An attribute that is read from a collaborator, which has it under the same name.
-
-    Args:
-        part: attribute of the collaborator; a dotted one for a part of it.
-    """
-
-    def __init__(self, part: str):
-        self.path = part.split(".")
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.path.append(name)
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: object | None, owner: type) -> Self | T:
-        if instance is None:
-            return self
-        found: Any = instance
-        for name in self.path:
-            found = getattr(found, name)
-        return found  # type: ignore[no-any-return]
 
 
 class Observations:
@@ -103,26 +89,11 @@ class Observations:
         objectives: names of the values, k; empty where they have none.
 
     Attributes:
-        ledger: what was asked and told (`deepbore.data.ledger.Ledger`). Its counts are attributes here, too.
-        columns: the rows as tensors (`deepbore.data.columns.Columns`). These are attributes here, too.
-        ranking: what is best among the rows; found when asked for (`deepbore.data.ranking.Ranking`).
+        ledger: what was asked and told, and its counts (`deepbore.data.ledger.Ledger`).
+        columns: the rows as tensors (`deepbore.data.columns.Columns`).
         centres: rows to search around (`deepbore.data.centres.Centres`).
         replicates: means over the evaluations of each configuration (`deepbore.data.replicates.Replicates`).
         write_ahead_log: the journal, written before the ledger changes (`deepbore.data.log.WriteAheadLog`).
-        n_asked: how many rows were reserved, told since or not.
-        n_failed: how many trials have failed.
-        n_complete: how many trials have a value.
-        n_pruned: how many trials were pruned.
-        n_withdrawn: how many trials were withdrawn.
-        n_earlier: how many rows are of earlier tasks, without withdrawn ones.
-        task_names: names of the earlier tasks, number 1 first.
-        n_beaten: how many trials without a row here count as equal to the worst value when a threshold is found.
-        n_since_best: how many trials were told, failures included, since a better one was, or results were added.
-        sorted_values: first values to minimise of this run's complete trials, ascending.
-        own_rows: numbers of the trials of this run, without withdrawn ones.
-        revision: how often values that were told before have changed.
-        costs: what trials have cost, by row, where that is known.
-        reports: what the trials have reported, by row (`deepbore.data.reports.Reports`).
 
     Raises:
         SettingError: for another direction, or none; or for preferences with other directions than "maximize".
@@ -134,50 +105,6 @@ class Observations:
         >>> observations.best.params, observations.best.value, observations.values.tolist()
         ({'x': 0.5}, 3.0, [[-1.0], [-3.0]])
     """
-
-    space = _From[SearchSpace]("columns")
-    directions = _From[tuple[Direction, ...]]("ledger")
-    budget = _From[Budget | None]("ledger")
-    by_preference = _From[bool]("ledger")
-    k = _From[int]("ledger")
-    points = _From[Tensor]("columns")
-    values = _From[Tensor]("columns")
-    user_values = _From[Tensor]("columns")
-    constraints = _From[Tensor]("columns")
-    budgets = _From[Tensor]("columns")
-    tasks = _From[Tensor]("columns")
-    noise = _From[Tensor | None]("columns")
-    first_rows = _From[Tensor]("columns")
-    status = _From[Tensor]("columns")
-    feasible = _From[Tensor]("columns")
-    pending = _From[Tensor]("columns")
-    finished_rows = _From[Tensor]("columns")
-    pending_rows = _From[Tensor]("columns")
-    own_rows = _From[Tensor]("columns")
-    revision = _From[int]("ledger")
-    reports = _From[Reports]("ledger")
-    has_repeats = _From[bool]("columns")
-    n_left = _From[float]("columns")
-    resumed = _From[Mapping[int, int]]("ledger.notes")
-    costs = _From[Mapping[int, float]]("ledger.notes")
-    to_user = _From[Callable[..., Any]]("columns")
-    unseen = _From[Callable[[Tensor], list[bool]]]("columns")
-    trials = _From[Callable[..., list[Trial]]]("columns")
-    row_of = _From[Callable[[int | Trial], int]]("columns")
-    n_asked = _From[int]("ledger")
-    n_failed = _From[int]("ledger.statistics")
-    n_complete = _From[int]("ledger.statistics")
-    n_pruned = _From[int]("ledger.statistics")
-    n_withdrawn = _From[int]("ledger.statistics")
-    n_earlier = _From[int]("ledger.statistics")
-    task_names = _From[tuple[str, ...]]("ledger")
-    n_beaten = _From[int]("ledger")
-    n_since_best = _From[int]("ledger.ranking")
-    best_rows = _From[Callable[[int], Tensor]]("centres")
-    best_first = _From[Callable[[Tensor], Tensor]]("centres")
-    ranking = _From[Ranking]("ledger")
-    sorted_values = _From[np.ndarray]("replicates")
-    complete_pending_write = _From[Callable[[], None]]("write_ahead_log")
 
     def __init__(
         self,
@@ -215,7 +142,83 @@ class Observations:
         """n, pending and failed rows included."""
         return len(self.ledger)
 
-    # --- what is read ------------------------------------------------------------------------------------------------
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """An attribute that has moved to a part, with a DeprecationWarning."""
+            if name not in PART_OF:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name)
+            moved = f"{PART_OF[name]}.{name}"
+            warnings.warn(f"observations.{name} is now observations.{moved}.", DeprecatedUse, stacklevel=2)
+            return attrgetter(moved)(self)
+
+    # --- the rows, for labellings and strategies ---------------------------------------------------------------------
+
+    @property
+    def space(self) -> SearchSpace:
+        """The search space."""
+        return self.columns.space
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The direction of each value."""
+        return self.ledger.directions
+
+    @property
+    def k(self) -> int:
+        """How many values an outcome has."""
+        return self.ledger.k
+
+    @property
+    def budget(self) -> Budget | None:
+        """What a trial may spend; None where there are no budgets."""
+        return self.ledger.budget
+
+    @property
+    def points(self) -> Tensor:
+        """Configurations as points of the search space (n x d)."""
+        return self.columns.points
+
+    @property
+    def values(self) -> Tensor:
+        """Values to minimise (n x k); NaN where a trial is pending, failed or withdrawn."""
+        return self.columns.values
+
+    @property
+    def constraints(self) -> Tensor:
+        """Black-box constraints (n x c), kept where <= 0; NaN in rows that have none."""
+        return self.columns.constraints
+
+    @property
+    def budgets(self) -> Tensor:
+        """Budgets (n); NaN where there is none."""
+        return self.columns.budgets
+
+    @property
+    def noise(self) -> Tensor | None:
+        """Standard deviations of the values (n), NaN in rows that have none told; None while no row has."""
+        return self.columns.noise
+
+    @property
+    def status(self) -> Tensor:
+        """`Status` codes (n)."""
+        return self.columns.status
+
+    @property
+    def feasible(self) -> Tensor:
+        """Whether a trial is complete and no constraint is violated (n booleans)."""
+        return self.columns.feasible
+
+    @property
+    def pending(self) -> Tensor:
+        """Which trials were asked for and not told (n booleans)."""
+        return self.columns.pending
+
+    def trials(self, rows: Sequence[int] | None = None) -> list[Trial]:
+        """The records of some rows, in their order, or of all."""
+        return self.columns.trials(rows)
+
+    # --- what is found in them ---------------------------------------------------------------------------------------
 
     @property
     def journal(self) -> Log | None:
@@ -248,7 +251,7 @@ class Observations:
         Raises:
             SettingError: with several objectives.
         """
-        row = self.ranking.best_row
+        row = self.ledger.ranking.best_row
         return None if row is None else self.trial(row)
 
     @property
@@ -262,12 +265,12 @@ class Observations:
     @property
     def front_rows(self) -> Tensor:
         """Rows of this run that no other beats: of the feasible ones, or of all complete ones while none is."""
-        return torch.from_numpy(self.ranking.front_rows).to(self.columns.device)
+        return torch.from_numpy(self.ledger.ranking.front_rows).to(self.columns.device)
 
     @property
     def may_be_best(self) -> Tensor:
         """Which rows are feasible ones of this run, at the largest budget that has any (n booleans)."""
-        return torch.from_numpy(self.ranking.may_be_best).to(self.columns.device)
+        return torch.from_numpy(self.ledger.ranking.may_be_best).to(self.columns.device)
 
     @property
     def averaged(self) -> AveragedValues:
@@ -289,7 +292,7 @@ class Observations:
 
     def latest(self, row: int) -> int:
         """The row that continues a trial last; its own, if none does."""
-        continued = {earlier: later for later, earlier in self.resumed.items()}
+        continued = {earlier: later for later, earlier in self.ledger.notes.resumed.items()}
         while row in continued:
             row = continued[row]
         return row
@@ -300,17 +303,19 @@ class Observations:
         Task 0 is this run, t the one named `task_names[t - 1]`. Withdrawn rows are left out. Where there are none, and
         no task is known, these observations as such.
         """
-        if not self.task_names and not self.n_withdrawn:
+        if not self.ledger.task_names and not self.ledger.statistics.n_withdrawn:
             return self
         if task:
-            return self.part(((self.tasks == task) & (self.status != Status.WITHDRAWN)).nonzero().squeeze(-1))
-        rows = self.own_rows
-        return self._of(self.columns.take(rows, self.columns.first_with, n_asked=self.n_asked), self.sorted_values)
+            return self.part(((self.columns.tasks == task) & (self.status != Status.WITHDRAWN)).nonzero().squeeze(-1))
+        rows = self.columns.own_rows
+        return self._of(
+            self.columns.take(rows, self.columns.first_with, n_asked=self.ledger.n_asked), self.replicates.sorted_values
+        )
 
     @property
     def suspicion(self) -> Suspicion:
         """The trials of this run whose values others contradict; see `deepbore.data.suspicion`."""
-        key = self.revision, len(self.ledger.finished)
+        key = self.ledger.revision, len(self.ledger.finished)
         if self._suspicion is None or self._suspicion[0] != key:
             self._suspicion = key, suspicion(self._with_likely_values(self.columns))
         return self._suspicion[1]
@@ -323,10 +328,10 @@ class Observations:
         These observations themselves if there are none of either.
         """
         suspicious = self.suspicion.rows
-        if not suspicious and not self.n_pruned:
+        if not suspicious and not self.ledger.statistics.n_pruned:
             return self
         columns = self.columns
-        key = self.revision, len(self.ledger.finished), len(self), columns.device, columns.space
+        key = self.ledger.revision, len(self.ledger.finished), len(self), columns.device, columns.space
         if self._believed is None or self._believed[0] != key:
             columns = self._with_likely_values(columns.with_failures(suspicious) if suspicious else columns)
             self._believed = key, self._of(columns)
@@ -334,7 +339,7 @@ class Observations:
 
     def _with_likely_values(self, columns: Columns) -> Columns:
         """The rows with the values that pruned trials would likely have had; see `deepbore.data.pruned`."""
-        likely = likely_values(columns) if self.n_pruned else {}
+        likely = likely_values(columns) if self.ledger.statistics.n_pruned else {}
         return columns.with_values(likely) if likely else columns
 
     def part(self, rows: Tensor, n_beaten: int = 0) -> "Observations":
@@ -389,12 +394,12 @@ class Observations:
             SettingError: for a budget that is no rung.
             TrialError: for an unknown row to continue.
         """
-        self.complete_pending_write()
+        self.write_ahead_log.complete_pending_write()
         params = self.space.decode(points)
         new = range(len(self), len(self) + len(points))
         earlier: Sequence[int | None] = resume_from or [None] * len(points)
         rows = zip(new, params, self._to_spend(budget, len(points)), earlier, strict=True)
-        asked = [Asked(row, self.space.plain(each), spends, before) for row, each, spends, before in rows]
+        asked = [Asked(row, self.space.points.plain(each), spends, before) for row, each, spends, before in rows]
         append, place = staged_rows(self.ledger, asked), self.columns.stage_rows(self.space.encode(params))
         self.enter(asked, append, place, *([] if effect is None else [effect]))
         return list(new)
@@ -426,7 +431,7 @@ class Observations:
             TrialError: for an unknown trial, one told before, or one of another run.
             ValueTypeError: for a value that is no number, or not as many values or constraints as there must be.
         """
-        self.complete_pending_write()
+        self.write_ahead_log.complete_pending_write()
         row, told = self.tellable(row, outcome, failed=failed, reason=reason)
         others, told = _apart(row, told)
         event = Told(row, told)
@@ -441,21 +446,19 @@ class Observations:
             ValueTypeError: for values or steps that are no such numbers; or in a run of preferences, or of several
                 objectives.
         """
-        self.complete_pending_write()
-        event = Reported(self.row_of(row), as_reports(reports))
+        self.write_ahead_log.complete_pending_write()
+        event = Reported(self.columns.row_of(row), as_reports(reports))
         self.enter([event], event.stage(self.ledger))
 
     def note_times(self, row: int, began: float, ended: float) -> None:
         """Keeps when the evaluation of a row began and ended, in seconds since 1970, in a file beside the journal."""
-        self.ledger.notes.times[row] = span = round(began, 3), round(max(began, ended), 3)  # clocks are set back
-        if self.journal is not None:
-            append_lines(times_path(self.journal.path), [span_line(row, span)])
+        event = Timed.at(row, began, ended)
+        event.stage(self.ledger)()
+        self.write_ahead_log.note(event.line())
 
     def note_finished(self) -> None:
         """Keeps that a run has done what it was to do, in a file beside the journal."""
-        if self.journal is not None:
-            done = self.n_asked - len(self.pending_rows)
-            append_lines(times_path(self.journal.path), [{"finished": done}])
+        self.write_ahead_log.note({"finished": self.ledger.n_asked - len(self.columns.pending_rows)})
 
     def tellable(
         self,
@@ -466,7 +469,7 @@ class Observations:
         reason: str | None = None,
     ) -> tuple[int, Outcome]:
         """The row and its outcome as they are told; raises errors as `tell` does, and changes nothing."""
-        row = self.row_of(row)
+        row = self.columns.row_of(row)
         if self.ledger.status[row] != Status.PENDING:
             raise told_twice(self.trial(row))
         given = Outcome.failure(reason) if failed else by_objective(as_outcome(outcome), self.objectives)
@@ -485,10 +488,10 @@ class Observations:
             TrialError: for an unknown trial, one that was withdrawn before, one of another run, or twice the same.
             ValueTypeError: for a reason that is no text.
         """
-        self.complete_pending_write()
+        self.write_ahead_log.complete_pending_write()
         several = [trials] if isinstance(trials, Trial) or not isinstance(trials, Iterable) else trials
         reason = Outcome.failure(reason).reason
-        event = Withdrawn(sorted(self.row_of(each) for each in several), reason)
+        event = Withdrawn(sorted(self.columns.row_of(each) for each in several), reason)
         if event.rows:
             effect = event.stage(self.ledger)
             self.enter([event], effect, self.columns.stage_withdrawal(event.rows))
@@ -508,8 +511,8 @@ class Observations:
             TrialError: for an unknown trial, one that is pending or withdrawn, or one of another run.
             ValueTypeError: for what is no such number, or nothing at all, or in a run of preferences.
         """
-        self.complete_pending_write()
-        known = correctable(self.ledger, row := self.row_of(row))
+        self.write_ahead_log.complete_pending_write()
+        known = correctable(self.ledger, row := self.columns.row_of(row))
         if isinstance(value, Mapping):
             value = by_objective(as_outcome(value), self.objectives).values
         elif isinstance(value, Outcome):
@@ -528,9 +531,9 @@ class Observations:
             TrialError: for an unknown trial, one that has failed, one of another run, or one compared with itself.
             SettingError: for a run of values.
         """
-        self.complete_pending_write()
+        self.write_ahead_log.complete_pending_write()
         require_comparing(self.ledger)
-        events = [Preferred(self.row_of(better), self.row_of(worse)) for better, worse in pairs]
+        events = [Preferred(self.columns.row_of(better), self.columns.row_of(worse)) for better, worse in pairs]
         for event in events:
             event.check(self.ledger)
         if events:
@@ -570,7 +573,7 @@ class Observations:
             >>> observations = Observations(SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}))
             >>> observations.add({"x": 0.5, "y": 0.1}, 2.0)
             >>> observations.add({"x": [0.1, 0.2], "y": [0.3, 0.4]}, [1.0, float("nan")], task="last year")
-            >>> observations.tasks.tolist(), observations.n_failed, observations.best.value
+            >>> observations.columns.tasks.tolist(), observations.ledger.statistics.n_failed, observations.best.value
             ([0, 1, 1], 1, 2.0)
         """
         about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
@@ -580,7 +583,7 @@ class Observations:
         """Appends results that `ImportedResults.read` has checked."""
         if not len(results):
             return
-        self.complete_pending_write()
+        self.write_ahead_log.complete_pending_write()
         results = self.appendable(results)
         place = self.columns.stage_rows(results.points, results.block.task is not None)
         effect = results.block.stage(self.ledger)
@@ -603,8 +606,8 @@ class Observations:
             TrialError: for an unknown trial, or one of another run.
             ValueTypeError: for anything but plain JSON data by name.
         """
-        self.complete_pending_write()
-        event = Annotated(self.row_of(row), as_attributes(attributes))
+        self.write_ahead_log.complete_pending_write()
+        event = Annotated(self.columns.row_of(row), as_attributes(attributes))
         if event.attributes:
             self.enter([event], event.stage(self.ledger))
 
@@ -615,8 +618,8 @@ class Observations:
             TrialError: for an unknown trial, or one of another run.
             ValueTypeError: for a step that is no number >= 0.
         """
-        self.complete_pending_write()
-        row = self.row_of(row)
+        self.write_ahead_log.complete_pending_write()
+        row = self.columns.row_of(row)
         known = self.ledger.notes.metrics.get(row, {})
         after = with_metrics(known, given, step)
         new = {name: {at: y for at, y in after[name].items() if at not in known.get(name, {}) or at == step}
@@ -626,8 +629,8 @@ class Observations:
 
     def attach(self, row: int | Trial, artifact: Artifact) -> None:
         """Adds what a trial has made. Raises TrialError for an unknown trial, or one of another run."""
-        self.complete_pending_write()
-        event = Attached(self.row_of(row), (artifact,))
+        self.write_ahead_log.complete_pending_write()
+        event = Attached(self.columns.row_of(row), (artifact,))
         self.enter([event], event.stage(self.ledger))
 
     def note(self, row: int | Trial | None, note: str | None, tags: tuple[str, ...] | None) -> None:
@@ -637,19 +640,19 @@ class Observations:
             TrialError: for an unknown trial, or one of another run.
             ValueTypeError: for what is too long, or no text.
         """
-        self.complete_pending_write()
-        event = Noted(None if row is None else self.row_of(row), note, tags)
+        self.write_ahead_log.complete_pending_write()
+        event = Noted(None if row is None else self.columns.row_of(row), note, tags)
         self.enter([event], event.stage(self.ledger))
 
     def fix(self, params: Mapping[str, Any]) -> None:
         """Fixes parameters in later proposals; replaces earlier fixes. See `SearchSpace.with_fixed`."""
-        self.complete_pending_write()
+        self.write_ahead_log.complete_pending_write()
         space = self.space.with_fixed(params)
 
         def effect() -> None:
             self.columns.space = space
 
-        event = Fixed(space.plain(space.fixed))
+        event = Fixed(space.points.plain(space.fixed))
         self.enter([event], event.stage(self.ledger), effect)
 
     def enqueue(self, params: Mapping[str, Any], effect: Effect) -> None:
@@ -669,7 +672,7 @@ class Observations:
 
     def to(self, device: torch.device | str) -> "Observations":
         """Moves the columns to a device, for good."""
-        self.complete_pending_write()
+        self.write_ahead_log.complete_pending_write()
         self.columns.to(device)
         return self
 
@@ -698,5 +701,5 @@ def several_budgets(budgets: Any, known: Observations | None = None) -> str | No
     """
     given = np.atleast_1d(as_numbers([] if budgets is None else budgets, "budgets"))
     if known is not None and not np.isnan(given).all():
-        given = np.append(given, known.budgets[known.tasks == 0].cpu().numpy())
+        given = np.append(given, known.budgets[known.columns.tasks == 0].cpu().numpy())
     return differing_budgets(given)

@@ -1,22 +1,20 @@
 """What a journal says: the ledger of a run, to be shown without torch; or the observations of a study that goes on."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepbore.data.declared import Declared, budget_of, current, header_of
-from deepbore.data.events import Asked, Enqueued, Fixed, Imported, event_of
+from deepbore.data.events import Asked, Enqueued, Fixed, Imported, Reported, Timed, event_of
 from deepbore.data.journal import events_in, scan_journal
 from deepbore.data.ledger import KeptNatives, Ledger
-from deepbore.data.lines import Line
-from deepbore.data.log import Log
+from deepbore.data.log import Line, Log, times_path
+from deepbore.data.notes import lines_of, running_reports
 from deepbore.data.outcome import as_cost
-from deepbore.data.running import running_reports
-from deepbore.data.times import times_of, times_path
 from deepbore.data.trial import checked_directions, checked_names
-from deepbore.errors import JournalError, SpaceError
+from deepbore.errors import JournalError, SpaceError, TrialError, ValueTypeError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -88,8 +86,17 @@ def ledger_of(path: Path, lines: Iterable[Line]) -> Ledger:
     for number, line in numbered:
         with replaying(path, number):
             reading.take(line)
-    reading.ledger.notes.times = times_of(times_path(path))
+    for timed in timed_in(times_path(path)):
+        with suppress(TrialError):  # of a trial that the journal has not
+            timed.stage(reading.ledger)()
     return reading.ledger
+
+
+def timed_in(path: Path) -> Iterator[Timed]:
+    """The events in a file of times; lines that say nothing are passed over."""
+    for said in lines_of(path):
+        with suppress(LookupError, TypeError, ValueError, OverflowError):
+            yield Timed.of(said)
 
 
 def read_record(path: Path) -> Ledger:
@@ -104,7 +111,8 @@ def read_record(path: Path) -> Ledger:
     ledger = ledger_of(path, events_in(path, scan_journal(path)))
     for row in ledger.statistics.pending.tolist():
         if not ledger.reports.of(row):
-            ledger.reports.add(row, running_reports(path, row))
+            with suppress(ValueTypeError):  # of a run that takes no reports
+                Reported(row, running_reports(path, row)).stage(ledger)()
     return ledger
 
 
@@ -144,13 +152,13 @@ def replay(journal: Log, space: "SearchSpace | None" = None) -> History:
     own = _space_of(path, ledger, space)
     with _naming_the_line(journal, own):
         observations = Observations.of(own, ledger)
-        queue = [observations.space.encode_part(params) for params in ledger.queue]
+        queue = [observations.space.points.encode_part(params) for params in ledger.queue]
     return History(observations, ledger.header, journal, queue)
 
 
 def _space_of(path: Path, ledger: Ledger, space: "SearchSpace | None") -> "SearchSpace":
     """The space of a run: a given one, if it is the one that the journal declares."""
-    from deepbore.space import SearchSpace
+    from deepbore.space.search_space import SearchSpace, with_defaults_of
 
     with declaring(path):
         for name, each in ledger.space.items():
@@ -162,7 +170,7 @@ def _space_of(path: Path, ledger: Ledger, space: "SearchSpace | None") -> "Searc
             f"{path} holds a run on another space than this one: {'; '.join(other)}. Give the space of that run, or "
             "name another file."
         )
-    return kept if space is None else space.with_defaults_of(kept)
+    return kept if space is None else with_defaults_of(space, kept)
 
 
 @contextmanager
@@ -190,7 +198,7 @@ def _encode(line: Line, space: "SearchSpace") -> None:
     elif isinstance(event, Fixed):
         space.with_fixed(event.params)
     elif isinstance(event, Enqueued):
-        space.encode_part(event.params)
+        space.points.encode_part(event.params)
 
 
 def _without_defaults(declared: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,7 +84,8 @@ def suspicion(table: "Columns") -> Suspicion:
     if any(parameter.is_library for parameter in table.space.parameters.values()):
         return Suspicion()
     for rows, values in _groups(table):
-        x = Coordinates(table.space)(table.points[torch.from_numpy(rows)].cpu()).numpy() / math.sqrt(len(table.space))
+        x = Coordinates(table.space.points)(table.points[torch.from_numpy(rows)].cpu()).numpy()
+        x = x / math.sqrt(len(table.space))
         good, doubted = too_good_values(x, values)
         kept = np.delete(np.arange(len(rows)), good)
         too_good |= dict.fromkeys(rows[good].tolist())

@@ -39,6 +39,8 @@ Direction = Literal["minimize", "maximize"]
 MOST_RUNGS = 200
 LARGEST = 1e300  # of a budget
 EXACT = 2**53  # up to which floating-point numbers hold every whole one
+LATEST = 1e11  # seconds since 1970, in the year 5138: the clock of a computer says less
+Span = tuple[float, float]  # when an evaluation began and ended, in seconds since 1970
 SHOWN = 4  # trials of a longer sequence in its repr
 ROUNDING = 1e-9  # relative: low * factor^k may miss high by so much
 
@@ -394,7 +396,7 @@ class Trial:
 
     @property
     def suspicious(self) -> str | None:
-        """Why the value is suspicious, where a warning has named the trial; see `Study.suspicious`."""
+        """Why the value is suspicious, where a warning has named the trial; see `StudyTrials.suspicious`."""
         return self.attributes.get("suspicious")
 
     @property

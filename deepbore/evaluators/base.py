@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 from deepbore.component import value_shown
+from deepbore.data import events
+from deepbore.data.log import append_lines
 from deepbore.data.outcome import Outcome
-from deepbore.data.times import append_lines, span_line
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.validation import above, as_path, refusal, required, whole
@@ -201,7 +202,7 @@ class Timed(Evaluator):
 
     Times are those of this process, in seconds since 1970: when a trial was handed to a free worker, and when it was
     collected. Runs have them by themselves, in `trial.began` and `trial.ended`, and beside the journal
-    (`deepbore.data.times`).
+    (`deepbore.data.notes`).
 
     Args:
         own: the evaluator.
@@ -235,7 +236,8 @@ class Timed(Evaluator):
         while self._waiting and len(self._began) < self.workers:
             self._began[self._waiting.popleft()] = now
         if self.path is not None and finished:
-            append_lines(self.path, [span_line(one.trial.id, one.span) for one in finished if one.span is not None])
+            timed = (events.Timed.at(one.trial.id, *one.span) for one in finished if one.span is not None)
+            append_lines(self.path, [event.line() for event in timed])
         return finished
 
     @property

@@ -24,8 +24,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+from deepbore.data.notes import RunningReports
 from deepbore.data.outcome import LostWorker, Outcome
-from deepbore.data.running import RunningReports
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.base import Evaluator, Finished, check_objective, check_settings, warn

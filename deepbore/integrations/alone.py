@@ -29,4 +29,4 @@ class Sampled:
 
     def params(self, identity: int) -> dict[str, Any]:
         """The configuration for a trial that is in the storage already, as plain data."""
-        return self.space.plain(suggest(Trial(self.study, identity), self.space))
+        return self.space.points.plain(suggest(Trial(self.study, identity), self.space))

@@ -207,7 +207,7 @@ def to_configspace(space: SearchSpace) -> "cs.ConfigurationSpace":
             compute with parameters, and steps with more than a thousand values.
     """
     _require()
-    if space.is_fixed:
+    if space.points.is_fixed:
         raise SpaceError(f"fixed parameters ({list(space.fixed)}) have no counterpart in ConfigSpace. Release them.")
     theirs = {name: _hyperparameter(name, parameter) for name, parameter in space.parameters.items()}
     made = cs.ConfigurationSpace()

@@ -93,7 +93,7 @@ class Sweep:
         self.folder.mkdir(parents=True, exist_ok=True)
         for config in {self.folder / CONFIG, self.config}:  # after the sweep was checked to be the same
             OmegaConf.save(self.sweeper.config, config)
-        left = max(0, self.n_trials - study.observations.n_asked)
+        left = max(0, self.n_trials - study.observations.ledger.n_asked)
         jobs = HydraJobs(self.sweeper, plan, self.batch_size)
         result = study.optimize(jobs, left, batch_size=self.batch_size, max_failures=self.max_failures)
         best = {"best_params": result.best_params, "best_value": result.best_value}

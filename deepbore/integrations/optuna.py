@@ -24,7 +24,9 @@ from deepbore.labels.threshold import Gamma, checked_gamma
 from deepbore.loop.state import as_seed
 from deepbore.space import Categorical, Condition, Integer, Parameter, Params, Real, SearchSpace
 from deepbore.space.parameters.priors import UNIFORM
+from deepbore.space.search_space import as_space
 from deepbore.study import Study
+from deepbore.study.study import reseed
 from deepbore.validation import whole
 
 try:
@@ -150,7 +152,8 @@ class DeclaredSpace(SeenTrials):
         """The values of a trial that has all of them; else none."""
         both = {**self.declared.fixed, **trial.system_attrs.get(PROPOSED, {}), **trial.params}
         try:
-            params = self.declared.structure.without_unused({k: both[k] for k in self.declared.names if k in both})
+            known = {name: both[name] for name in self.declared.names if name in both}
+            params = self.declared.points.structure.without_unused(known)
             self.declared.encode([params])
         except DeepBoreError:
             return {}
@@ -239,7 +242,7 @@ def to_distributions(space: SearchSpace) -> Distributions:
             parameters of your own type. `suggest` asks for conditional parameters where they are active.
     """
     conditional = [name for name, parameter in space.parameters.items() if parameter.conditions]
-    if conditional or space.is_restricted:
+    if conditional or space.points.is_restricted:
         what = conditional or [str(each) for each in space.constraints] or list(space.fixed)
         raise SpaceError(
             f"Optuna's distributions have no conditions, constraints or fixed values, but the space has {what}. Call "
@@ -289,9 +292,9 @@ def suggest(trial: OptunaTrial, space: SearchSpace) -> Params:
         5
     """
     params: Params = {}
-    for name in space.parents_first:
+    for name in space.points.parents_first:
         parameter = space.parameters[name]
-        if name not in space.structure.without_unused({**params, name: parameter.decode(torch.zeros(1))[0]}):
+        if name not in space.points.structure.without_unused({**params, name: parameter.decode(torch.zeros(1))[0]}):
             continue
         if name in space.fixed:
             params[name] = space.fixed[name]
@@ -412,7 +415,7 @@ class FollowedStudy:
         """Replaces the stream of random numbers."""
         self.generator.manual_seed(stream_seed(seed))
         if self._study is not None:
-            self._study.reseed(seed)
+            reseed(self._study, seed)
 
     def look(self, trials: Sequence[FrozenTrial]) -> None:
         """Adds the newly finished trials to `seen`."""
@@ -474,8 +477,8 @@ class FollowedStudy:
         row = self._rows.get(trial.number)
         if row is None or not trial.state.is_finished():
             return True
-        ended = study.space.encode_columns(self._columns(study.space, [trial]))
-        where, reserved = study.space.identify(torch.cat([ended, study.observations.points[[row]]]))
+        ended = study.space.points.encode_columns(self._columns(study.space, [trial]))
+        where, reserved = study.space.points.identify(torch.cat([ended, study.observations.points[[row]]]))
         return where == reserved
 
     def _tell(self, study: Study, trials: Sequence[FrozenTrial]) -> None:
@@ -509,7 +512,7 @@ class FollowedStudy:
         """Makes a trial of another process pending, once all its parameters are known."""
         natives = self._natives(trial)
         try:
-            points = study.space.encode_columns({name: [natives.get(name)] for name in study.space.names})
+            points = study.space.points.encode_columns({name: [natives.get(name)] for name in study.space.names})
         except PointError:
             return
         (self._rows[trial.number],) = study.observations.reserve(points)
@@ -518,9 +521,9 @@ class FollowedStudy:
         """The proposal of deepbore; a random configuration if a finite space is exhausted."""
         trials = largest_possible_batch(study.ask, 1)
         if trials is None:
-            return study.space.plain(study.space.decode(study.space.sample(1, self.generator))[0])
+            return study.space.points.plain(study.space.decode(study.space.points.sample(1, self.generator))[0])
         self._rows[number] = trials[0].id
-        return study.space.plain(trials[0].params)
+        return study.space.points.plain(trials[0].params)
 
     def _outcome(self, trial: FrozenTrial) -> Outcome:
         """Values and constraints of a complete trial that has all of them, reports of a pruned one; else a failure."""
@@ -632,7 +635,7 @@ class DeepBoreSampler(BaseSampler):
         self.n_startup_trials, self.classifier = n_startup_trials, classifier
         self.acquisition, self.candidates, self.gamma = acquisition, candidates, gamma
         self.constraints_func = constraints_func
-        self._declared = None if space is None else DeclaredSpace(SearchSpace.of(space))
+        self._declared = None if space is None else DeclaredSpace(as_space(space))
         self._seed = secrets.randbits(31) if seed is None else as_seed(seed)
         self._random = RandomSampler(seed=self._seed % 2**32)  # Optuna's seeds have 32 bits
         self._followed: FollowedStudy | None = None

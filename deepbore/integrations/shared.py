@@ -480,7 +480,7 @@ class StorageEvaluator(Evaluator):
         return trial.number not in self._others.taken
 
     def _show(self, running: Iterable[FrozenTrial]) -> None:
-        """Passes on what running trials have reported, to whoever looks on."""
+        """Passes on what running trials have reported, to observers."""
         for trial in running:
             reporting = Reporting.of(self._links[trial._trial_id])
             if reporting is not None and reporting.send is not None:
@@ -543,7 +543,7 @@ class StorageEvaluator(Evaluator):
                 self._fail(trial._trial_id, f"refused: {error}")
 
     def _fail(self, identity: int, reason: str) -> None:
-        """Ends a trial of the storage that is none of the study's, unless it has ended since."""
+        """Ends a trial of the storage that is not part of the study, unless it has ended since."""
         with suppress(UpdateFinishedTrialError):
             patiently(self.storage.set_trial_user_attr, identity, "reason", reason)
             patiently(self.storage.set_trial_state_values, identity, TrialState.FAIL)
@@ -551,7 +551,7 @@ class StorageEvaluator(Evaluator):
     def _taken_up(self) -> list[Params]:
         """Configurations that an earlier leader has enqueued or asked for, and not linked to a trial of the storage."""
         state = self.study.state
-        asked = state.observations.trials(state.observations.pending_rows.tolist())
+        asked = state.observations.trials(state.observations.columns.pending_rows.tolist())
         queued = [self.study.space.decode(point[None])[0] for point in state.queue]
         return queued + [trial.params for trial in asked if self._linked(trial) is None]
 
@@ -658,7 +658,7 @@ class Leader:
             self.storage, self.name, self.study, self.ahead, self.poll, n_trials, self.heartbeat
         )
         try:
-            left = None if n_trials is None else max(0, n_trials - self.study.observations.n_asked)
+            left = None if n_trials is None else max(0, n_trials - self.study.observations.ledger.n_asked)
             result = self.study.optimize(evaluator, left, **options)
             evaluator.end()
         finally:

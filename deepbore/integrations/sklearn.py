@@ -16,6 +16,7 @@ from deepbore.candidates.selection import largest_possible_batch
 from deepbore.errors import JournalError, MissingPackage, SettingError
 from deepbore.loop.stopping import StopRule, as_rules
 from deepbore.space import SearchSpace
+from deepbore.space.search_space import as_space
 from deepbore.study import Study
 from deepbore.validation import above, seconds, whole
 
@@ -130,7 +131,7 @@ class DeepBoreSearchCV(BaseSearchCV):
         if isinstance(self.scoring, (list, tuple, set, dict)):  # a function names its scores later
             self._check_refit()
         above(0, timeout=seconds(self.timeout))
-        space, seed = SearchSpace.of(self.space), _seed(self.random_state)
+        space, seed = as_space(self.space), _seed(self.random_state)
         self.study_ = Study(space, direction="maximize", seed=seed, journal=self.journal, if_exists="load")
         try:
             self._search_on_same_splits(evaluate_candidates)
@@ -161,7 +162,7 @@ class DeepBoreSearchCV(BaseSearchCV):
         if forecasting := [rule for rule in rules if type(rule).is_met is StopRule.is_met]:
             raise SettingError(f"a search ends by its scores, but got {forecasting[0]}. Give NoImprovement(trials=20).")
         waiting = self.study_.pending  # of an earlier `fit` that was cut off
-        while waiting or (left := int(min(self.n_iter - len(observations), observations.n_left))) > 0:
+        while waiting or (left := int(min(self.n_iter - len(observations), observations.columns.n_left))) > 0:
             if has_results and (monotonic() >= deadline or any(rule.is_met(self.study_.state) for rule in rules)):
                 break
             q = min(self.batch_size, len(waiting) or left)
@@ -282,7 +283,7 @@ def named(thing: Any) -> str:
 def described(estimator: BaseEstimator, space: Any) -> list[Any]:
     """What an estimator is, without the parameters that are searched."""
     settings = estimator.get_params(deep=True)
-    searched = set(SearchSpace.of(space).parameters)
+    searched = set(as_space(space).parameters)
     kept = {name: value for name, value in settings.items() if name not in searched and not _is_made_of_others(value)}
     return [named(type(estimator)), {name: _plain(value) for name, value in kept.items()}]
 

@@ -112,7 +112,7 @@ def weights_by_worth(weight: Tensor, worth: Tensor | None) -> Tensor:
 
 def lighten_pending(weight: Tensor, observations: Observations) -> Tensor:
     """Weights (n), negligible for pending rows, for models that learn from all rows."""
-    pending = observations.pending_rows
+    pending = observations.columns.pending_rows
     return weight.index_copy(0, pending, weight[pending] * TINY_WEIGHT) if len(pending) else weight
 
 

@@ -59,8 +59,8 @@ class LabelledBatch:
     def of(cls, observations: Observations, labelling: Labelling) -> "LabelledBatch":
         """The observations of one task with their current labels."""
         budgets = None if observations.budget is None else observations.budgets
-        failed = observations.status == Status.FAILED if observations.n_failed else None
-        pruned = observations.status == Status.PRUNED if observations.n_pruned else None
+        failed = observations.status == Status.FAILED if observations.ledger.statistics.n_failed else None
+        pruned = observations.status == Status.PRUNED if observations.ledger.statistics.n_pruned else None
         return cls(observations.points, **vars(labelling(observations)), budgets=budgets, failed=failed, pruned=pruned)
 
     def __len__(self) -> int:
@@ -190,7 +190,7 @@ class LabelledObservations:
     @property
     def space(self) -> SearchSpace:
         """The search space without fixed parameters: a classifier learns all of it."""
-        return self.observations.space.without_fixed
+        return self.observations.space.points.without_fixed
 
     def labelled(self) -> LabelledBatch:
         """All rows of this run with their current labels, without those of earlier tasks.

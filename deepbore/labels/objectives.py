@@ -114,7 +114,7 @@ def checked_reference(reference: Sequence[float], k: int) -> tuple[float, ...]:
 
 def own_complete(observations: Observations) -> Tensor:
     """Which rows are complete trials of this run, not of earlier tasks (n booleans)."""
-    return (observations.status == Status.COMPLETE) & (observations.tasks == 0)
+    return (observations.status == Status.COMPLETE) & (observations.columns.tasks == 0)
 
 
 def front_rows(observations: Observations) -> Tensor:

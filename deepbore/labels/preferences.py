@@ -64,7 +64,7 @@ class PreferenceLabels(Labelling):
 
 def _covariance(space: SearchSpace, points: Tensor) -> np.ndarray:
     """s^2 K (n x n)."""
-    x = Coordinates(space)(points) / (LENGTH_SCALE * math.sqrt(len(space)))
+    x = Coordinates(space.points)(points) / (LENGTH_SCALE * math.sqrt(len(space)))
     r = (5 * squared_distances(x, x)).sqrt()
     covariance: np.ndarray = (SCALE**2 * (1 + r + r * r / 3) * (-r).exp()).numpy()
     return covariance + NUGGET * SCALE**2 * np.eye(len(x))

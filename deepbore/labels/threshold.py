@@ -114,7 +114,7 @@ class ThresholdFamily(Labelling):
             lighten_pending(weight, observations).float(),
             best=best_feasible(z, observations),
             separable=bool(ranked[-1] > tau) or bool((observations.status == Status.FAILED).any()),
-            metrics={"tau": observations.to_user(tau)},
+            metrics={"tau": observations.columns.to_user(tau)},
             constraints=graded_constraints(observations) if observations.constraints.shape[1] else None,
             pending=observations.pending,
         )

@@ -4,19 +4,15 @@ epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate ->
 """
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Self
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import hook
-from deepbore.evaluators import Evaluator
 from deepbore.loop.engine import Engine
 from deepbore.loop.metrics import Metrics, exact, progress
 from deepbore.loop.runner import Run, TrialRunner
-from deepbore.loop.state import RunState
-from deepbore.loop.stopping import RunControl
 
 
 class LoopController(Callback):
@@ -26,36 +22,11 @@ class LoopController(Callback):
     share of the batch, which has at least one trial for each worker of each rank.
 
     Args:
-        state: the state of the run, whose data module is given to the Trainer.
-        evaluator: turns trials into outcomes.
-        n_trials: the total number of trials, after which the trainer is stopped; None to let the trainer decide.
-        batch_size: q >= 1, trials proposed in one iteration; more if more workers are free.
+        run: the run, which is not yet open; its state's data module is given to the Trainer.
         logs: whether metrics are logged, which takes a few percent of an iteration.
-        control: stop rules and listeners of the run; default none.
-
-    Raises:
-        SettingError: for a batch_size below 1, or a number of trials below 0.
     """
 
-    def __init__(
-        self,
-        state: RunState,
-        evaluator: Evaluator,
-        n_trials: int | None = None,
-        batch_size: int = 1,
-        logs: bool = True,
-        control: RunControl | None = None,
-    ):
-        self._take(Run(state, evaluator, n_trials, batch_size, control), logs)
-
-    @classmethod
-    def of(cls, run: Run, logs: bool = True) -> Self:
-        """The callback that drives a run, which is not yet open."""
-        controller = cls.__new__(cls)
-        controller._take(run, logs)
-        return controller
-
-    def _take(self, run: Run, logs: bool) -> None:
+    def __init__(self, run: Run, logs: bool = True):
         self.run, self.state, self.logs = run, run.state, logs
 
     @property

@@ -79,14 +79,15 @@ class Engine:
             return self.state.strategy.propose(self.view(), q).points
         state, own = self.state, self.state.own
         if not state.has_earlier_tasks:
-            sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed, prior=True)
-            if not state.n_designed and state.space.is_high_dimensional and state.space.is_continuous:
-                sobol[:1] = state.space.in_the_middle(sobol[:1])
+            sobol = state.space.points.sobol(4 * q, state.seed, skip=state.n_designed, prior=True)
+            if not state.n_designed and state.space.points.is_high_dimensional and state.space.points.is_continuous:
+                sobol[:1] = state.space.points.in_the_middle(sobol[:1])
             return select_new(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():
             promising = state.earlier.promising(q)
             promising = promising[first_new_rows(promising, own, q)]
-        sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed // 2, prior=True).to(own.points.device)
+        sobol = state.space.points.sobol(4 * q, state.seed, skip=state.n_designed // 2, prior=True)
+        sobol = sobol.to(own.points.device)
         return select_new(alternating(promising, sobol, state.n_designed % 2), own, q, state.generator)
 
     def propose(self, q: int) -> Proposal:
@@ -119,7 +120,15 @@ class Engine:
     def check_ranks(self) -> None:
         """Raises SettingError if ranks know of different outcomes, as after a withdrawal on one of them alone."""
         told = self.state.observations
-        known = self.ranks.gather((len(told), told.n_complete, told.n_failed, told.n_withdrawn, told.revision))
+        known = self.ranks.gather(
+            (
+                len(told),
+                told.ledger.statistics.n_complete,
+                told.ledger.statistics.n_failed,
+                told.ledger.statistics.n_withdrawn,
+                told.ledger.revision,
+            )
+        )
         if len(set(known)) > 1:
             words = ", ".join(f"rank {rank}: {each[0]} trials, {each[3]} withdrawn" for rank, each in enumerate(known))
             raise SettingError(
@@ -147,7 +156,7 @@ class Engine:
             return True
 
         def learn() -> bool:
-            state.feasibility.fit(batch, state.space.without_fixed, state.generator)
+            state.feasibility.fit(batch, state.space.points.without_fixed, state.generator)
             return True
 
         return view.agreed(learn, "the constraints could not be learned, exploring instead: %s")
@@ -172,13 +181,15 @@ class Engine:
         if self.time_left is not None:
             return self.time_left()
         assert self.state.cost_limit is not None
-        return share_left(self.state.observations.costs, self.state.cost_limit, self.state.recipe.n_initial)
+        return share_left(
+            self.state.observations.ledger.notes.costs, self.state.cost_limit, self.state.recipe.n_initial
+        )
 
     @property
     def is_spent(self) -> bool:
         """Whether trials have cost as much as they may."""
         limit = self.state.cost_limit
-        return limit is not None and math.fsum(self.state.observations.costs.values()) >= limit
+        return limit is not None and math.fsum(self.state.observations.ledger.notes.costs.values()) >= limit
 
     @property
     def counts_costs(self) -> bool:
@@ -207,7 +218,7 @@ class Engine:
     @property
     def n_left(self) -> float:
         """The number of trials that can be asked for now: queued ones, promotions, and new configurations."""
-        left = min(self.state.observations.n_left, self.state.strategy.n_left(self.state.own))
+        left = min(self.state.observations.columns.n_left, self.state.strategy.n_left(self.state.own))
         return self._n_known + max(0, left - self._n_new_in_queue)
 
     def require_room(self, q: int) -> None:
@@ -227,7 +238,12 @@ class Engine:
     def _promotions(self) -> Promotions:
         """The current promotions; cached until trials or fixed parameters change."""
         observations = self.state.observations
-        now = len(observations), len(observations.pending_rows), observations.revision, observations.space.fixed
+        now = (
+            len(observations),
+            len(observations.columns.pending_rows),
+            observations.ledger.revision,
+            observations.space.fixed,
+        )
         if self._found is None or self._found[0] != now:
             self._found = now, Promotions(observations.believed)
         return self._found[1]
@@ -246,8 +262,8 @@ class Engine:
         if not (whole := [each for each in queue if not is_open(each)]):
             return len(queue)
         points = torch.stack(whole)
-        points = points[space.permitted(points) & torch.tensor(self.state.observations.unseen(points))]
-        return len(set(space.identify(points))) + len(queue) - len(whole)
+        points = points[space.points.permitted(points) & torch.tensor(self.state.observations.columns.unseen(points))]
+        return len(set(space.points.identify(points))) + len(queue) - len(whole)
 
     # --- reserving and recording -------------------------------------------------------------------------------------
 
@@ -282,7 +298,7 @@ class Engine:
 
         What a point leaves open is proposed, beside what is fixed, when those before it are pending.
         """
-        self.state.observations.complete_pending_write()  # of the latest enqueued point
+        self.state.observations.write_ahead_log.complete_pending_write()  # of the latest enqueued point
         rows: list[int] = []
         while len(rows) < q and self.state.queue:
             queue = list(self.state.queue)
@@ -296,12 +312,12 @@ class Engine:
     def _completed(self, point: Tensor) -> Tensor:
         """A point of the queue with a proposal for what it leaves open; a known one if all are known."""
         state, observations = self.state, self.state.observations
-        space = observations.space.with_part(point)
+        space = observations.space.points.with_part(point)
         with observations.holding(space):
             try:
                 found = self.design(1) if state.n_missing else self.propose(1).points
             except SpaceExhausted:
-                found = space.sample(1, state.generator)
+                found = space.points.sample(1, state.generator)
         return found[0].to(point.device)
 
     def reserve_promoted(self, q: int, of: int | None = None) -> list[int]:
@@ -395,7 +411,7 @@ def name_suspicious(observations: Observations, strategy: Strategy, aloud: bool 
             continue
         observations.annotate(row, {NOTE: TOO_GOOD})
         if aloud:
-            values = ", ".join(f"{value:.6g}" for value in observations.user_values[row].tolist())
+            values = ", ".join(f"{value:.6g}" for value in observations.columns.user_values[row].tolist())
             warn(f"the value of trial {row}, {values}, is {TOO_GOOD}. {WAY_OUT.format(row)}", SuspiciousValue)
 
 
@@ -468,7 +484,7 @@ class Iteration:
         done again before anything else is done to the run.
         """
         before = self._before
-        if before is not None and before["asked"] == self.state.observations.n_asked:
+        if before is not None and before["asked"] == self.state.observations.ledger.n_asked:
             self.state.load_state_dict({**before, "queue": self.state.queue})
         self._before = None
 

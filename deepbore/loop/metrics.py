@@ -90,7 +90,7 @@ class Metrics:
 
     def relabelled(self, batch: LabelledBatch, observations: Observations) -> None:
         """Updates the metrics with the labels of an iteration (rows of this run only)."""
-        own = observations.own_rows
+        own = observations.columns.own_rows
         self._count_flips(batch.z, observations.status[own])
         for row in [row for row in self._forecasts if observations.status[row] != Status.PENDING]:
             expected, place = self._forecasts.pop(row), int(torch.searchsorted(own, row))
@@ -135,7 +135,7 @@ def progress(observations: Observations) -> dict[str, float]:
     front = {} if observations.k == 1 else hypervolume_so_far(observations)
     return {
         "trials": float(len(observations)),
-        "failed_trials": float(observations.n_failed),
+        "failed_trials": float(observations.ledger.statistics.n_failed),
         "best_value": math.nan if best is None or best.value is None else best.value,
         **front,
     }
@@ -148,7 +148,7 @@ def hypervolume_so_far(observations: Observations) -> dict[str, float]:
     not depend on later trials, and late outcomes of these ten can only move it outwards, so the volume never falls
     unless trials are withdrawn or corrected.
     """
-    own = observations.own_rows
+    own = observations.columns.own_rows
     first = own[observations.status[own] != Status.FAILED][:DESIGN]
     complete = first[observations.status[first] == Status.COMPLETE]
     if observations.k > MEASURED or not len(complete):

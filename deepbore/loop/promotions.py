@@ -66,11 +66,11 @@ def promotable(observations: Observations, budget: Budget, low: float, up: float
 
     While parameters are fixed, configurations with other values are not promoted.
     """
-    configurations, top = observations.first_rows, best_of_rung(observations, budget, low)
+    configurations, top = observations.columns.first_rows, best_of_rung(observations, budget, low)
     tried = torch.isin(configurations[top], configurations[observations.budgets == up])
     rows = top[~tried]
-    if observations.space.is_fixed:
-        rows = rows[observations.space.permitted(observations.points[rows])]
+    if observations.space.points.is_fixed:
+        rows = rows[observations.space.points.permitted(observations.points[rows])]
     place = torch.arange(len(rows), device=rows.device)
     of_the_best = torch.full_like(configurations, len(rows)).scatter_reduce(0, configurations[rows], place, "amin")
     return rows[of_the_best[configurations[rows]] == place]
@@ -85,4 +85,4 @@ def best_of_rung(observations: Observations, budget: Budget, rung: float) -> Ten
     complete, pending = observations.status == Status.COMPLETE, observations.status == Status.PENDING
     n = int((there & ~pending & (observations.status != Status.WITHDRAWN)).sum())
     rows = (there & complete).nonzero().squeeze(-1)
-    return observations.best_first(rows)[: n_promoted(n, budget.factor)]
+    return observations.centres.best_first(rows)[: n_promoted(n, budget.factor)]

@@ -62,7 +62,7 @@ def considered_rows(observations: Observations, most: int = CONSIDERED) -> list[
     rows = torch.cat([best[own[best]], own.nonzero().squeeze(-1)[-most:]]).unique()  # ascending
     for key in (values, means):  # the last counts most
         rows = rows[key[rows].sort(stable=True).indices]
-    return distinct_rows(rows, observations.first_rows).tolist()
+    return distinct_rows(rows, observations.columns.first_rows).tolist()
 
 
 def expected_labels(state: RunState, rows: list[int]) -> Tensor | None:

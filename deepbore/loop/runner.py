@@ -14,8 +14,8 @@ from deepbore.candidates.selection import largest_possible_batch
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state, hook
 from deepbore.data.logged import artifacts_path
+from deepbore.data.notes import RunningReports, forget_reports, running_path
 from deepbore.data.outcome import LostWorker, Mistake, Outcome
-from deepbore.data.running import RunningReports, forget_reports, running_path
 from deepbore.data.trial import Trial
 from deepbore.errors import ObjectiveError
 from deepbore.evaluators import Evaluator, Timed
@@ -99,7 +99,7 @@ class TrialRunner:
     ):
         self.engine, self.n_trials, self.batch_size, self.control = engine, n_trials, batch_size, control
         state = engine.state
-        pending = set(state.observations.pending_rows.tolist())
+        pending = set(state.observations.columns.pending_rows.tolist())
         self._asked = pending.difference(state.interrupted, state.unreturned)  # evaluated by the user
         timed = evaluator if isinstance(evaluator, Timed) else Timed(evaluator)
         self.evaluator = SharedEvaluator(timed, engine.ranks) if engine.ranks.world > 1 else timed
@@ -110,7 +110,7 @@ class TrialRunner:
         if self.control.is_over or self.engine.is_spent:
             return 0
         state = self.engine.state
-        left = math.inf if self.n_trials is None else self.n_trials - state.observations.n_asked
+        left = math.inf if self.n_trials is None else self.n_trials - state.observations.ledger.n_asked
         left = max(left, min(self.evaluator.begun, len(state.queue)))
         return int(min(max(self.batch_size, self.evaluator.free), left, self.engine.n_left))
 
@@ -134,7 +134,7 @@ class TrialRunner:
 
     def leave(self) -> None:
         """Abandons outstanding and reserved trials; the next run evaluates them first."""
-        self._keep(set(self.engine.state.observations.pending_rows.tolist()) - self._asked)
+        self._keep(set(self.engine.state.observations.columns.pending_rows.tolist()) - self._asked)
         self.evaluator.close()
 
     @property

@@ -66,6 +66,7 @@ class RunState:
         lacks_snapshot: whether the latest snapshot could not be written.
         feasibility: the model of the black-box constraints, fitted before each proposal.
         cost_limit: what all trials may cost together; None for no limit.
+        is_running: whether a run is in progress, which alone asks for trials.
         earlier: the models of earlier tasks, a function of their rows.
         data: the data module, which labels the observations in each epoch.
     """
@@ -84,6 +85,7 @@ class RunState:
     lacks_snapshot: bool = False
     feasibility: Feasibility = field(default_factory=Feasibility)
     cost_limit: float | None = None
+    is_running: bool = False
 
     def __post_init__(self) -> None:
         self.earlier = EarlierTasks(self.observations, self.recipe.labels)
@@ -106,7 +108,7 @@ class RunState:
     @property
     def has_earlier_tasks(self) -> bool:
         """Whether there are trials of earlier tasks."""
-        return bool(self.observations.n_earlier)
+        return bool(self.observations.ledger.statistics.n_earlier)
 
     @property
     def judge(self) -> LocalJudge | None:
@@ -115,7 +117,7 @@ class RunState:
 
     def should_prune(self, row: int, new: Mapping[float, float] | None = None) -> bool:
         """Whether the pruner ends a trial, given its new reports, if any, which the journal gets with its outcome."""
-        reports, pruner = self.observations.reports, self.recipe.pruner
+        reports, pruner = self.observations.ledger.reports, self.recipe.pruner
         with reports.lock:
             if new:
                 reports.add(row, new)
@@ -132,14 +134,22 @@ class RunState:
         """The number of trials of this run; promoted ones count once, withdrawn and earlier ones not."""
         if self.observations.budget is not None:
             return self.observations.n_distinct
-        return len(self.observations) - self.observations.n_earlier - self.observations.n_withdrawn
+        return (
+            len(self.observations)
+            - self.observations.ledger.statistics.n_earlier
+            - self.observations.ledger.statistics.n_withdrawn
+        )
 
     @property
     def n_designed(self) -> int:
         """The number of points of the design's sequence that are used up, if all trials of this run are of it."""
         if self.observations.budget is not None:
-            return self.n_begun + self.observations.n_withdrawn
-        return int((self.observations.tasks == 0).sum()) if self.observations.task_names else len(self.observations)
+            return self.n_begun + self.observations.ledger.statistics.n_withdrawn
+        return (
+            int((self.observations.columns.tasks == 0).sum())
+            if self.observations.ledger.task_names
+            else len(self.observations)
+        )
 
     @property
     def n_missing(self) -> int:
@@ -182,13 +192,13 @@ class RunState:
         Raises:
             PointError: for a configuration outside the space.
         """
-        self.observations.complete_pending_write()
-        point = self.space.encode_part(params)
-        params = self.space.structure.with_parents(self.space.encoding.without_gaps(params))
+        self.observations.write_ahead_log.complete_pending_write()
+        point = self.space.points.encode_part(params)
+        params = self.space.points.structure.with_parents(self.space.points.encoding.without_gaps(params))
         columns = {name: column for column, name in enumerate(self.space.names) if name in params}
         parameters = self.space.parameters
         kept = {name: parameters[name].decode_plain(point[[column]])[0] for name, column in columns.items()}
-        queue = [*self.queue, self.space.encode_part(kept)]  # with the precision of the journal
+        queue = [*self.queue, self.space.points.encode_part(kept)]  # with the precision of the journal
 
         def effect() -> None:
             self.queue = queue
@@ -203,7 +213,7 @@ class RunState:
     def bind(self) -> None:
         """Creates the weights of the models that have none."""
         for model in self.models:
-            model.bind(self.space.without_fixed, self.recipe.labels.outputs)
+            model.bind(self.space.points.without_fixed, self.recipe.labels.outputs)
 
     def copies_of_models(self) -> list[Classifier | None]:
         """A copy of each model with the same generator; None for one that cannot be copied."""
@@ -240,7 +250,7 @@ class RunState:
             "seed": self.seed,
             "recipe": self.recipe.described,
             **({} if self.observations.budget is None else {"budget": self.observations.budget.to_dict()}),
-            **({"preferences": True} if self.observations.by_preference else {}),
+            **({"preferences": True} if self.observations.ledger.by_preference else {}),
             **({} if self.cost_limit is None else {"cost_limit": self.cost_limit}),
             **({"objectives": list(self.observations.objectives)} if self.observations.objectives else {}),
         }
@@ -248,7 +258,7 @@ class RunState:
     def state_dict(self) -> dict[str, Any]:
         """The state without the observations, but with their number: tensors (not copied) and plain data."""
         return {
-            "asked": self.observations.n_asked,
+            "asked": self.observations.ledger.n_asked,
             "seed": self.seed,
             "generator": self.generator.get_state(),
             "queue": list(self.queue),
@@ -280,7 +290,7 @@ class RunState:
             self.recipe.labels.load_state_dict(state["labels"])
         self.feasibility = Feasibility()
         if "feasibility" in state:
-            self.feasibility.load_state_dict(state["feasibility"], self.space.without_fixed)
+            self.feasibility.load_state_dict(state["feasibility"], self.space.points.without_fixed)
         self.metrics = Metrics() if "metrics" in state else None
         if self.metrics is not None:
             self.metrics.load_state_dict(state["metrics"])
@@ -351,7 +361,7 @@ def save(
         replace_file(path, content, patience)
         state.lacks_snapshot = False
     except JournalError as error:
-        if isinstance(error, ForeignFile) and not state.observations.n_asked:
+        if isinstance(error, ForeignFile) and not state.observations.ledger.n_asked:
             raise
         if not state.lacks_snapshot:
             log.warning(UNSAVED, error)
@@ -435,13 +445,13 @@ def restore(state: RunState, history: History) -> None:
         state: a new state with the observations of the history.
         history: the content of the journal.
     """
-    state.interrupted = history.observations.pending_rows.tolist()
+    state.interrupted = history.observations.columns.pending_rows.tolist()
     try:
         _take(state, history)
     except JournalError as error:
         state.queue = list(history.queue)
-        state.generator.manual_seed(stream_seed(state.seed) + history.observations.n_asked)
-        if history.observations.n_asked:
+        state.generator.manual_seed(stream_seed(state.seed) + history.observations.ledger.n_asked)
+        if history.observations.ledger.n_asked:
             state.warmup_epochs = WARMUP_EPOCHS
             log.warning(
                 "%s can't be used: %s. The classifier is trained from scratch on the %d trials of the journal, so the "
@@ -470,7 +480,7 @@ def _take_from(kept: Mapping[str, Any], state: RunState, history: History) -> No
     """Restores the state from the content of a snapshot; raises one of `DAMAGED` if it is none of this run."""
     if differences := state.recipe.differences(kept["recipe"]):
         raise JournalError(f"the settings differ: {'; '.join(differences)}")
-    asked = history.observations.n_asked
+    asked = history.observations.ledger.n_asked
     written, points = asked - kept["state"]["asked"], kept["points"]
     if not points.is_contiguous() or points.shape[1:] != (len(state.space),):  # a view may have any number of rows
         raise JournalError(f"its points are of shape {tuple(points.shape)}")

@@ -147,7 +147,7 @@ class NoImprovement(StopRule):
 
     def is_met(self, state: RunState) -> bool:
         believed = state.observations.believed
-        return believed.best is not None and believed.n_since_best >= self.trials
+        return believed.best is not None and believed.ledger.ranking.n_since_best >= self.trials
 
 
 @dataclass(frozen=True)

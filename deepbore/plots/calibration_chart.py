@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepbore.plots.on_matplotlib import legend, message, new_figure, thin_spines
-from deepbore.plots.on_plotly import Drawing, diagonal, line, titled
+from deepbore.plots.chart import Axis, Chart, Line, Points
+from deepbore.plots.on_matplotlib import drawn, message, new_figure
 from deepbore.plots.predictions import judged_rows, mean_labels, name_of_pi, nothing_learned, probability
-from deepbore.plots.style import BAD, GOOD
+from deepbore.plots.style import BAD, GOOD, ValueAxis
 from deepbore.validation import whole
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from deepbore.study import Study
 
 ROWS = 5000
+SQUARE = ValueAxis(-0.04, 1.04)  # of both axes
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,34 @@ class Reliability:
         return float(np.nansum(self.counts / self.counts.sum() * np.abs(self.mean_z - self.mean_pi)))
 
 
+def reliability_chart(shown: Reliability, name: str) -> Chart:
+    """The diagram of labels over what was said of them (its name), with two standard errors; the larger a point, the
+    more trials."""
+    seen = np.flatnonzero(shown.counts)
+    pi, z, spread, counts = (each[seen] for each in (shown.mean_pi, shown.mean_z, 2 * shown.deviation, shown.counts))
+    said = [f"{n} trials\nsaid {p:.3f}, was {mean:.3f}" for n, p, mean in zip(counts, pi, z, strict=True)]
+    ends = np.array([0.0, 1.0])
+    layers = [
+        Line(ends, ends, colour=BAD, width=1.2, dash="dash", name="perfectly calibrated"),
+        Line(pi, z, colour=GOOD, width=1.4, name=f"classifier, error {shown.error:.3f}"),
+        Points(pi, z, np.minimum(16.0, 4 + np.sqrt(counts)), arms=(z - spread, z + spread), colour=GOOD, said=said),
+    ]
+    across, up = Axis(f"{name}, said", SQUARE), Axis("mean label, with two standard errors", SQUARE)
+    return Chart("labels over what was predicted", layers, across, up, height=360)
+
+
+def calibration_chart(study: "Study", *, bins: int = 10) -> Chart:
+    """`calibration` as a record; see there."""
+    whole(1, bins=bins)
+    if reason := nothing_learned(study):
+        return Chart("labels over what was predicted", [], remark=reason)
+    rows = judged_rows(study.observations, ROWS)
+    pi = probability(study, study.observations.points[rows])
+    return reliability_chart(Reliability.of(pi, mean_labels(study)[rows.numpy()], bins), name_of_pi(study))
+
+
 def calibration(study: "Study", *, bins: int = 10, figure: "Figure | None" = None) -> "Figure":
-    """The mean label over pi in bins, on the trials of the run, and how many lie in each.
+    """The mean label over pi in bins, on the trials of the run; the larger a point, the more trials are in its bin.
 
     On the diagonal pi is calibrated. The expected calibration error is sum_b n_b / n |mean z_b - mean pi_b|.
     The classifier has learned from these trials, and most were chosen for a high pi: read it as a check of the fit.
@@ -68,37 +95,7 @@ def calibration(study: "Study", *, bins: int = 10, figure: "Figure | None" = Non
         SettingError: for bins < 1, or if the classifier is not trained.
         MissingPackage: without matplotlib.
     """
-    whole(1, bins=bins)
-    if reason := nothing_learned(study):
-        return message(figure, reason)
-    rows = judged_rows(study.observations, ROWS)
-    pi = probability(study, study.observations.points[rows])
-    shown = Reliability.of(pi, mean_labels(study)[rows.numpy()], bins)
-    figure = figure or new_figure(4.6, 4.8)
-    curve, histogram = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    curve.plot([0, 1], [0, 1], color=BAD, lw=1.0, ls="--", label="perfectly calibrated")
-    seen = shown.counts > 0
-    label = f"classifier, error {shown.error:.3f}"
-    curve.plot(shown.mean_pi[seen], shown.mean_z[seen], color=GOOD, marker="o", ms=4.5, label=label)
-    curve.set(ylabel="mean label", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-    legend(curve, loc="upper left")
-    bars = histogram.bar((np.arange(bins) + 0.5) / bins, shown.counts, width=0.94 / bins, color=GOOD, alpha=0.5)
-    histogram.bar_label(bars, [str(n) if n else "" for n in shown.counts], fontsize=7, padding=1)
-    histogram.set(xlabel=name_of_pi(study), ylabel="trials", ylim=(0, 1.2 * shown.counts.max()))
-    for axes in (curve, histogram):
-        thin_spines(axes)
-    return figure
-
-
-def calibration_chart(shown: Reliability, name: str) -> Drawing:
-    """The same diagram for the page, with two standard errors; the larger a point, the more trials."""
-    seen = np.flatnonzero(shown.counts)
-    pi, z, counts = shown.mean_pi[seen], shown.mean_z[seen], shown.counts[seen]
-    words = [f"{n} trials<br>said {p:.3f}, was {mean:.3f}" for n, p, mean in zip(counts, pi, z, strict=True)]
-    bars = {"type": "data", "array": (2 * shown.deviation[seen]).tolist(), "color": GOOD, "thickness": 1.2}
-    marker = {"color": GOOD, "size": np.minimum(16, 4 + np.sqrt(counts)).tolist()}
-    means = line(pi.tolist(), z.tolist(), GOOD, 1.4, mode="lines+markers", name="mean label", error_y=bars,
-                 hovertext=words, hoverinfo="text", marker=marker, showlegend=False)  # fmt: skip
-    square = {"range": [-0.04, 1.04]}
-    across, up = titled(f"{name}, said", **square), titled("mean label, with two standard errors", **square)
-    return Drawing([diagonal(0.0, 1.0), means], {"xaxis": across, "yaxis": up}, 360)
+    chart = calibration_chart(study, bins=bins)
+    if chart.remark:
+        return message(figure, chart.remark)
+    return drawn(chart, (figure or new_figure(4.8, 4.4)).subplots())

@@ -20,6 +20,7 @@ class Axis:
         form: "percent", "whole" or "".
         from_zero: whether it begins at 0.
         is_reversed: whether it runs from the top to the bottom.
+        is_hidden: whether nothing of it is shown; `Texts` say what is where.
     """
 
     title: str = ""
@@ -28,6 +29,7 @@ class Axis:
     form: str = ""
     from_zero: bool = False
     is_reversed: bool = False
+    is_hidden: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +58,14 @@ class Points(Layer):
     Attributes:
         x: n.
         y: n.
-        size: in pixels.
+        size: in pixels, of all, or of each.
         symbols: "circle", "ring", "x", "thin x", "dash", "star", "diamond", "up" or "down": of all, or of each.
         arms: the lower and the upper end of an upright line through each; None for none.
     """
 
     x: np.ndarray
     y: np.ndarray
-    size: float = 6.0
+    size: float | np.ndarray = 6.0
     symbols: str | Sequence[str] = "circle"
     arms: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -132,6 +134,40 @@ class Heat(Layer):
 
 
 @dataclass(frozen=True)
+class Level(Layer):
+    """Where a table over places of two axes has a value.
+
+    Attributes:
+        x: m places.
+        y: l places.
+        table: l x m; NaN where there is none.
+        value: on the line.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    table: np.ndarray
+    value: float
+
+
+@dataclass(frozen=True)
+class Texts(Layer):
+    """Words at (x, y), n each.
+
+    Attributes:
+        x: n.
+        y: n.
+        words: n.
+        is_head: whether they stand above their places, in bold; else to the left of them.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    words: Sequence[str]
+    is_head: bool = False
+
+
+@dataclass(frozen=True)
 class Rule(Layer):
     """A straight line over the whole chart: upright at x, or level at y."""
 
@@ -153,6 +189,7 @@ class Chart:
         height: in pixels.
         switches: axes whose scale a reader may change between logarithmic and linear: "", "x", "y" or "xy".
         has_legend: whether names of layers are shown.
+        turns: in a window of fewer pixels the page turns it: x runs down, y to the right.
     """
 
     title: str
@@ -163,6 +200,7 @@ class Chart:
     height: int = 340
     switches: str = ""
     has_legend: bool = True
+    turns: int = 0
 
     def layer(self, name: str) -> Any:
         """The first layer of a name. Raises KeyError for an unknown one."""

@@ -15,8 +15,8 @@ from deepbore.data.outcome import Status
 from deepbore.data.ranking import best_among, may_be_best
 from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
-from deepbore.plots.chart import Axis, Chart, Layer, Line, Points, Rule
-from deepbore.plots.on_matplotlib import drawn, finished, new_axes, new_figure, note, plain, save
+from deepbore.plots.chart import Axis, Band, Chart, Layer, Line, Points, Rule
+from deepbore.plots.on_matplotlib import drawn, new_figure, save
 from deepbore.plots.sources import (
     MOST,
     finished_trials,
@@ -195,7 +195,7 @@ def _of_study(study: "Study", direction: Direction | None, gamma: "Gamma | None"
     """The history of its record, with the labels that it has now, which a journal may not describe."""
     from deepbore.plots.predictions import is_good, labels_of, thresholds_of
 
-    record, family = record_of(study), thresholds_of(study.labels)
+    record, family = record_of(study), thresholds_of(study.state.recipe.labels)
     gamma = family.gamma if gamma is None and family is not None else gamma
     rows = [trial.id for trial in finished_trials(record.trials)]
     return _of_record(record, direction, gamma, is_good(study, labels_of(study))[rows])
@@ -284,12 +284,12 @@ def _marks(shown: History, axis: ValueAxis, which: np.ndarray, name: str, colour
 def _lines(shown: History) -> Iterator[Line]:
     """The threshold, and the best so far."""
     if shown.tau is not None:
-        yield _steps(shown.ids, shown.tau, colour=TAU, width=1.4, name=shown.name_of_tau, dash="dash")
+        yield steps(shown.ids, shown.tau, colour=TAU, width=1.4, name=shown.name_of_tau, dash="dash")
     if not shown.is_one_of_several:
-        yield _steps(shown.ids, shown.best, colour=BEST, width=2.2, name="best so far")
+        yield steps(shown.ids, shown.best, colour=BEST, width=2.2, name="best so far")
 
 
-def _steps(ids: np.ndarray, y: np.ndarray, **look: Any) -> Line:
+def steps(ids: np.ndarray, y: np.ndarray, **look: Any) -> Line:
     """A line of steps that keeps only where it changes."""
     known = np.flatnonzero(np.isfinite(y))
     kept = known[np.concatenate([[True], np.diff(y[known]) != 0]) | (known == known[-1])] if len(known) else known
@@ -434,8 +434,9 @@ def comparison(
     path: str | os.PathLike[str] | None = None,
     axes: "Axes | None" = None,
 ) -> "Figure":
-    """A line for each group: the median of its runs, in a band from the worst to the best run, or, with four runs and
-    more, of the middle half of them.
+    """A line for each group: the median of its runs, in a band.
+
+    The band reaches from the worst to the best run; with four runs and more it holds the middle half of them.
 
     Args:
         groups: what is compared.
@@ -447,30 +448,30 @@ def comparison(
     Raises:
         MissingPackage: without matplotlib.
     """
+    return drawn(comparison_chart(groups, direction=direction, title=title), axes, path)
+
+
+def comparison_chart(groups: Sequence[Curves], *, direction: Direction = "minimize", title: str = "") -> Chart:
+    """`comparison` as a record; see there."""
     if not isinstance(groups, Sequence) or not all(isinstance(group, Curves) for group in groups):
         raise SettingError(f"groups must be a list of Curves, but got {groups!r:.100}. Give Curves(name, [values]).")
     one_of(get_args(Direction), direction=direction)
-    axes = axes or new_axes(7.5, 4.4)
-    axes.set(xlabel="trials", ylabel="best value so far", title=plain(title, 80))
     colours = [COLOURS[i % len(COLOURS)] for i in range(len(groups))]
-    drawn = [_draw_curves(axes, group, colour) for group, colour in zip(groups, colours, strict=True)]
-    shown = ValueAxis.of(np.concatenate([[], *drawn]), sign_of(direction))
-    if shown is None:
-        note(axes, "no value yet")
-    else:
-        axes.set(yscale="log" if shown.log else "linear", ylim=(shown.low, shown.high))
-    return finished(axes, path)
+    layers = [layer for group, colour in zip(groups, colours, strict=True) for layer in _group_layers(group, colour)]
+    heights = [layer.y if isinstance(layer, Line) else np.concatenate([layer.low, layer.high]) for layer in layers]
+    shown = ValueAxis.of(np.concatenate([[], *heights]), sign_of(direction))
+    up, nothing = Axis("best value so far", shown), "" if shown else "no value yet"
+    return Chart(title or "best value so far", layers, Axis("trials", form="whole"), up, nothing, switches="xy")
 
 
-def _draw_curves(axes: "Axes", group: Curves, colour: str) -> np.ndarray:
-    """Draws a group, if it has a value; returns the values that are drawn."""
+def _group_layers(group: Curves, colour: str) -> Iterator[Line | Band]:
+    """The median of a group, and its band, if it has a value."""
     shown, n = group.from_first_value(), len(group.begun)
     if not shown.length:
-        return np.empty(0)
+        return
     low, middle, high = shown.band
     trials = np.arange(group.length - len(middle) + 1, group.length + 1)
-    name = plain(group.name, 40) + (f" ({n} runs)" if n > 1 else "")
-    axes.step(trials, middle, where="post", color=colour, lw=1.8, label=name, zorder=3)
-    if n > 1:
-        axes.fill_between(trials, low, high, step="post", color=colour, alpha=0.18, lw=0)
-    return np.concatenate([low, middle, high])
+    if n > 1:  # in steps, as the line
+        at, (low, high) = np.repeat(trials, 2)[1:], (np.repeat(each, 2)[:-1] for each in (low, high))
+        yield Band(at, low, high, colour=colour, opacity=0.18)
+    yield Line(trials, middle, steps=True, colour=colour, name=group.name + (f" ({n} runs)" if n > 1 else ""))

@@ -174,8 +174,8 @@ def local_importance(study: "Study", *, axes: "Axes | None" = None) -> "Figure":
 
 def _walks(study: "Study", n: int, generator: torch.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """n walks: values of every parameter, active or not (d + 1 x n x d), pi there (d + 1 x n), the steps (n x d)."""
-    space, d = study.space.without_fixed, len(study.space)  # fixed parameters were learned, too
-    walk, other = space.draw(n, generator), space.draw(n, generator)
+    space, d = study.space.points.without_fixed, len(study.space)  # fixed parameters were learned, too
+    walk, other = space.points.draw(n, generator), space.points.draw(n, generator)
     order = torch.rand(n, d, generator=generator, dtype=torch.float64).argsort(-1)
     points = [walk.clone()]
     for step in range(d):
@@ -183,7 +183,7 @@ def _walks(study: "Study", n: int, generator: torch.Generator) -> tuple[np.ndarr
         walk.scatter_(1, column, other.gather(1, column))
         points.append(walk.clone())
     every = torch.stack(points)
-    pi = probability(study, space.snap(every.reshape(-1, d)))
+    pi = probability(study, space.points.snap(every.reshape(-1, d)))
     return every.numpy(), pi.reshape(d + 1, n), order.numpy()
 
 
@@ -247,7 +247,7 @@ def local_shares(study: "Study") -> dict[str, float]:
         2018.
     """
     has_nothing = nothing_learned(study) is not None  # first, as it asks for a study
-    space, best = study.space.without_fixed, None if has_nothing else centre(study)
+    space, best = study.space.points.without_fixed, None if has_nothing else centre(study)
     if best is None:
         return dict.fromkeys(study.space.names, 0.0)
     variances = {}
@@ -258,8 +258,8 @@ def local_shares(study: "Study") -> dict[str, float]:
             entries = entries[away <= max(NEAR * parameter.upper, float(away.sort().values[:3][-1]))]
         points = best.repeat(len(entries), 1)
         points[:, column] = entries
-        is_there = bool(space.active(best[None])[0, column])
-        variances[name] = float(probability(study, space.snap(points)).var()) if is_there else 0.0
+        is_there = bool(space.points.active(best[None])[0, column])
+        variances[name] = float(probability(study, space.points.snap(points)).var()) if is_there else 0.0
     total = sum(variances.values())
     found = {name: variance / total if total > 1e-12 else 0.0 for name, variance in variances.items()}
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))

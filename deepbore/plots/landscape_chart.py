@@ -1,18 +1,19 @@
 """`landscape`: all that there is to see of a run in one or two dimensions (BORE figures 1 and 8)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.data.outcome import Status
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.labels import Labels
-from deepbore.plots.on_matplotlib import draw, dress, legend, message, new_figure, note, thin_spines
+from deepbore.plots.chart import Axis, Chart, Layer, Level, Line, Points, Rule
+from deepbore.plots.on_matplotlib import draw, legend, message, new_figure
 from deepbore.plots.predictions import (
     Units,
     grid,
@@ -28,11 +29,10 @@ from deepbore.plots.predictions import (
 )
 from deepbore.plots.slice_charts import COARSE, FINE, LEVELS, Pair, Slice, deviation_units, pair_chart, slice_chart
 from deepbore.plots.sources import require_study
-from deepbore.plots.style import BEST, FAILED, GOOD, GREY, TAU, ParameterAxis, on_axis
+from deepbore.plots.style import BEST, FAILED, GOOD, GREY, TAU, ParameterAxis, ValueAxis, on_axis
 from deepbore.worker.objective import Objective, evaluate
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from deepbore.study import Study
@@ -57,129 +57,151 @@ def landscape(study: "Study", *, objective: Objective | None = None, figure: "Fi
         SettingError: for more parameters, or if the classifier is not trained.
         MissingPackage: without matplotlib.
     """
+    charts = landscape_charts(study, objective=objective)
+    if len(study.space) == 1:
+        return _line(charts, figure or new_figure(7.2, 4.8))
+    if charts[0].remark:
+        return message(figure, charts[0].remark)
+    figure = figure or new_figure(9.8 if len(charts) > 1 else 5.2, 4.0)
+    panes = figure.subplots(1, len(charts), gridspec_kw={"wspace": 0.06}, squeeze=False)[0]
+    for axes, chart in zip(panes, charts, strict=True):
+        draw(chart, axes)
+    legend(panes[0], loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0, fontsize=8)
+    return figure
+
+
+def landscape_charts(study: "Study", *, objective: Objective | None = None) -> list[Chart]:
+    """`landscape` as records: of one parameter values, pi, and shares of the values; of two pi, and perhaps its
+    deviation."""
     require_study(study)
     d = len(study.space)
     if d > 2:
         raise SettingError(f"a landscape has one or two parameters, but the space has {d}. Use slices or pairs.")
-    return _line(study, objective, figure) if d == 1 else _plane(study, objective, figure)
+    return _charts_of_one(study, objective) if d == 1 else _charts_of_two(study, objective)
 
 
 # --- one dimension ---------------------------------------------------------------------------------------------------
 
 
-def _line(study: "Study", objective: Objective | None, figure: "Figure | None") -> "Figure":
-    figure = figure or new_figure(7.2, 4.8)
+def _line(charts: Sequence[Chart], figure: "Figure") -> "Figure":
     spec = figure.add_gridspec(2, 2, width_ratios=[4, 1.2], height_ratios=[2.2, 1])
     values, corner = figure.add_subplot(spec[0, 0]), figure.add_subplot(spec[1, 1])
     pi, shares = figure.add_subplot(spec[1, 0], sharex=values), figure.add_subplot(spec[0, 1], sharey=values)
-    labels = labels_of(study)
-    if objective is not None:
-        _draw_function(values, study, objective)
-    _draw_values(values, study, labels)
-    _draw_shares(shares, study, labels)
-    _draw_classifier(pi, study)
-    _mark_next([values, pi], study)
+    for axes, chart in zip((values, pi, shares), charts, strict=True):
+        draw(chart, axes)
     values.tick_params(labelbottom=False)
-    values.set(xlabel="", ylabel="value")
+    shares.tick_params(labelleft=False)
+    values.set_xlabel("")
+    shares.set_ylabel("")
     corner.set_axis_off()
     corner.legend(*values.get_legend_handles_labels(), frameon=False, fontsize=8, loc="center")
     return figure
 
 
-def _draw_function(axes: "Axes", study: "Study", objective: Objective) -> None:
+def _charts_of_one(study: "Study", objective: Objective | None) -> list[Chart]:
+    (name,) = study.space.names
+    labels, across, next_ones = labels_of(study), ParameterAxis.of(study.space, name), list(_next(study))
+    curve = [] if objective is None else [_function(study, objective)]
+    marks, tau = _marks(study, labels), _tau(labels)
+    heights = np.concatenate([*(layer.y for layer in curve), *(layer.y for layer in marks), [rule.y for rule in tau]])
+    up = Axis("value", ValueAxis.of(heights))
+    failed = _failed(study, up.scale)
+    values = Chart("values", [*curve, *next_ones, *marks, *failed, *tau], Axis(across.name, across), up)
+    if reason := nothing_learned(study):
+        learned = Chart("the classifier", [], Axis(across.name, across), remark=reason)
+    else:
+        learned = slice_chart(Slice.of(study, name), Units(name_of_pi(study)))
+        learned = replace(learned, layers=[*learned.layers, *next_ones])
+    return [values, learned, _shares(study, tau, up)]
+
+
+def _function(study: "Study", objective: Objective) -> Line:
     (parameter,) = study.space.parameters.values()
     column = grid(parameter, FINE)
     curve = _values(objective, study, column[:, None])
-    axes.plot(on_axis(parameter, column), curve, color=GREY, lw=1.2, label="objective", zorder=1)
+    return Line(on_axis(parameter, column), curve, colour=GREY, width=1.5, name="objective")
 
 
-def _draw_values(axes: "Axes", study: "Study", labels: Labels) -> None:
-    """Crosses, the latest with a ring, tau, failures at the lower edge, and what is asked next."""
+def _marks(study: "Study", labels: Labels) -> list[Points]:
+    """Crosses, the latest with a ring."""
+    x, y, rows = _places(study)
+    good = is_good(study, labels)[rows]
+    layers = [
+        Points(x[which], y[which], 7, "x", colour=colour, name=name, trials=rows[which])
+        for which, colour, name in ((good, GOOD, "good"), (~good & ~np.isnan(y), GREY, "not good"))
+    ]
+    return [*layers, Points(x[-1:], y[-1:], 14, "ring", colour="#444444", name="latest")] if len(rows) else layers
+
+
+def _failed(study: "Study", scale: object) -> list[Points]:
+    """Failures, at the lower edge."""
+    x, y, rows = _places(study)
+    lost = np.isnan(y)
+    if not lost.any():
+        return []
+    low = scale.low if isinstance(scale, ValueAxis) else 0.0
+    at = np.full(int(lost.sum()), low)
+    return [Points(x[lost], at, 7, "up", colour=FAILED, name="failed", trials=rows[lost])]
+
+
+def _places(study: "Study") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the trials that are shown where they stand, their values, and their rows (m each)."""
     (parameter,) = study.space.parameters.values()
-    observations = study.observations
     rows = shown_rows(study)
-    x, y = on_axis(parameter, observations.points.cpu()[rows, 0]), values_of(study)[rows.numpy()]
-    good, tau = is_good(study, labels)[rows.numpy()], tau_of(labels)
-    for which, colour, name in ((good, GOOD, "good"), (~good & ~np.isnan(y), GREY, "not good")):
-        axes.scatter(x[which], y[which], color=colour, marker="x", s=32, lw=1.6, label=name, zorder=3)
-    if len(rows):
-        axes.scatter(x[-1:], y[-1:], s=110, facecolor="none", edgecolor="#444444", lw=1.0, label="latest", zorder=3)
-    failed = x[np.isnan(y)]
-    if len(failed):
-        axes.vlines(failed, 0, 0.04, color=FAILED, lw=1.5, transform=axes.get_xaxis_transform(), label="failed")
-    if not math.isnan(tau):
-        axes.axhline(tau, color=TAU, lw=1.2, ls="--", label="tau")
-    thin_spines(axes)
+    x = on_axis(parameter, study.observations.points.cpu()[rows, 0])
+    return x, values_of(study)[rows.numpy()], rows.numpy()
 
 
-def _draw_shares(axes: "Axes", study: "Study", labels: Labels) -> None:
-    """How many of the values are at least so good, and where tau cuts off the share gamma of them."""
-    observations = study.observations
-    ranked, family = observations.sorted_values, thresholds_of(study.labels)
-    axes.tick_params(labelleft=False, labelsize=8)
-    axes.set(xlim=(0, 1.03), xlabel="share of values", xticks=[0, 0.5, 1])
-    thin_spines(axes)
-    if len(ranked):
-        share = np.arange(1, len(ranked) + 1) / len(ranked)
-        axes.step([0, *share], observations.to_user(ranked[[0, *range(len(ranked))]]), color=BEST, lw=1.2)
-    if len(ranked) and family is not None:
-        axes.axhline(tau_of(labels), color=TAU, lw=1.2, ls="--")
-        axes.axvline(family.proportion(len(ranked)), color=TAU, lw=0.8, ls=":")
+def _tau(labels: Labels) -> list[Rule]:
+    tau = tau_of(labels)
+    return [] if math.isnan(tau) else [Rule(y=tau, colour=TAU, dash="dash", name="tau")]
 
 
-def _draw_classifier(axes: "Axes", study: "Study") -> None:
-    (name,) = study.space.names
-    reason = nothing_learned(study)
-    if reason is None:
-        draw(slice_chart(Slice.of(study, name), Units(name_of_pi(study))), axes)
-        return
-    dress(axes, "x", ParameterAxis.of(study.space, name))
-    axes.set_yticks([])
-    thin_spines(axes)
-    note(axes, reason)
-
-
-def _mark_next(panes: Sequence["Axes"], study: "Study") -> None:
+def _next(study: "Study") -> Iterator[Rule]:
     """Upright lines where pending trials are."""
     (parameter,) = study.space.parameters.values()
-    pending = study.observations.points.cpu()[(study.observations.status == Status.PENDING).cpu()]
-    for number, x in enumerate(on_axis(parameter, pending[:, 0])):
-        for axes in panes:
-            axes.axvline(x, color=GOOD, lw=1.8, label="next" if number == 0 else None, zorder=2)
+    pending = study.observations.points.cpu()[study.observations.pending.cpu()]
+    for place, x in enumerate(on_axis(parameter, pending[:, 0]).tolist()):
+        yield Rule(x=x, colour=GOOD, dash="", name="" if place else "next")
+
+
+def _shares(study: "Study", tau: Sequence[Rule], up: Axis) -> Chart:
+    """How many of the values are at least so good, and where tau cuts off the share gamma of them."""
+    ranked, family = study.observations.replicates.sorted_values, thresholds_of(study.state.recipe.labels)
+    layers: list[Layer] = []
+    if n := len(ranked):
+        heights = study.observations.columns.to_user(ranked[[*range(n), n - 1]])
+        layers.append(Line(np.arange(n + 1) / n, heights, colour=BEST, width=1.5, steps=True))
+        if family is not None:
+            layers += [replace(rule, name="") for rule in tau]
+            layers.append(Rule(x=float(family.proportion(n)), colour=TAU))
+    return Chart("shares of the values", layers, Axis("share of values", ValueAxis(0.0, 1.03)), up, has_legend=False)
 
 
 # --- two dimensions --------------------------------------------------------------------------------------------------
 
 
-def _plane(study: "Study", objective: Objective | None, figure: "Figure | None") -> "Figure":
+def _charts_of_two(study: "Study", objective: Objective | None) -> list[Chart]:
     if reason := nothing_learned(study):
-        return message(figure, reason)
-    both, (across, up) = has_deviation(study), study.space.names
-    figure = figure or new_figure(9.8 if both else 5.2, 4.0)
-    panels = figure.subplots(1, 2 if both else 1, gridspec_kw={"wspace": 0.06}, squeeze=False)[0]
-    draw(pair_chart(Pair.of(study, across, up), Units(name_of_pi(study))), panels[0])
-    if both:
-        shown = Pair.of(study, across, up, deviation=True)
-        draw(pair_chart(shown, deviation_units(shown.table), colour=DEVIATION), panels[1])
-        panels[1].set_ylabel("")
-    tau = tau_of(labels_of(study))
+        return [Chart("the classifier", [], remark=reason)]
+    across, up = study.space.names
+    learned, tau = pair_chart(Pair.of(study, across, up), Units(name_of_pi(study))), tau_of(labels_of(study))
     if objective is not None and not math.isnan(tau) and all(p.is_numeric for p in study.space.parameters.values()):
-        _draw_boundary(panels[0], study, objective, tau)
-    return figure
+        learned = replace(learned, layers=[*learned.layers, _border(study, objective, tau)])
+    if not has_deviation(study):
+        return [learned]
+    shown = Pair.of(study, across, up, deviation=True)
+    spread = pair_chart(shown, deviation_units(shown.table), colour=DEVIATION)
+    return [learned, replace(spread, y=replace(spread.y, title=""))]
 
 
-def _draw_boundary(axes: "Axes", study: "Study", objective: Objective, tau: float) -> None:
+def _border(study: "Study", objective: Objective, tau: float) -> Level:
     """Where the objective equals tau: the border that the classifier should learn."""
     p, q = study.space.parameters.values()
     xs, ys = (grid(each, COARSE if each.levels is None else LEVELS) for each in (p, q))
-    points = study.space.without_fixed.snap(torch.cartesian_prod(xs, ys))
+    points = study.space.points.without_fixed.points.snap(torch.cartesian_prod(xs, ys))
     values = _values(objective, study, points).reshape(len(xs), len(ys)).T
-    drawn = axes.contour(
-        on_axis(p, xs), on_axis(q, ys), values, levels=[tau], colors=TAU, linewidths=1.3, linestyles="--"
-    )
-    if np.size(drawn.get_paths()[0].vertices):  # the region may be smaller than the grid's step
-        axes.plot([], [], color=TAU, lw=1.3, ls="--", label="objective = tau")
-        legend(axes, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0, fontsize=8)
+    return Level(on_axis(p, xs), on_axis(q, ys), values, tau, colour=TAU, name="objective = tau")
 
 
 def _values(objective: Objective, study: "Study", points: Tensor) -> np.ndarray:

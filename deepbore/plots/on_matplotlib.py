@@ -11,7 +11,7 @@ import numpy as np
 
 from deepbore.data.journal import replace_file
 from deepbore.errors import MissingPackage, SettingError
-from deepbore.plots.chart import Axis, Band, Bars, Chart, Heat, Line, Points, Rule
+from deepbore.plots.chart import Axis, Band, Bars, Chart, Heat, Level, Line, Points, Rule, Texts
 from deepbore.plots.style import (
     GOOD,
     GREENS,
@@ -70,16 +70,6 @@ def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
     replace_file(place, picture.getvalue())
 
 
-def finished(axes: "Axes", path: str | os.PathLike[str] | None = None, **settings: Any) -> "Figure":
-    """The figure of axes over trials, with whole numbers, a legend and no frame; saved, if there is a path."""
-    axes.locator_params(axis="x", integer=True, min_n_ticks=1)
-    thin_spines(axes)
-    legend(axes, **settings)
-    if path is not None:
-        save(figure_of(axes), path)
-    return figure_of(axes)
-
-
 # --- messages --------------------------------------------------------------------------------------------------------
 
 
@@ -133,11 +123,6 @@ def legend(axes: "Axes", **settings: Any) -> None:
         axes.legend(**{"edgecolor": "none", "framealpha": 0.7, "fontsize": 9, **settings})
 
 
-def good_to_bad() -> Any:
-    """The colour map of values, from grey for the worst to the colour of class 1 for the best."""
-    return _colours("#d5d9dd", "#a9cdbd", GOOD)
-
-
 def _colours(*stops: str) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -181,6 +166,10 @@ def dress(axes: "Axes", which: Literal["x", "y"], shown: ParameterAxis) -> None:
 MARKS = {
     "circle": "o", "ring": "o", "x": "x", "thin x": "x", "dash": "_", "star": "*", "diamond": "D",
     "up": "^", "down": "v",
+}  # fmt: skip
+GROUND = {  # of words to the left of a place: white, so that lines may pass
+    "ha": "right", "va": "center", "fontsize": 7.5,
+    "bbox": {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.6},
 }  # fmt: skip
 DASHES = {"": "-", "dash": "--", "dot": ":"}
 WIDE, PIXELS = 7.5, 95  # inches of a picture; pixels of the page for one of them
@@ -242,6 +231,9 @@ def _dress(axes: "Axes", which: Literal["x", "y"], shown: Axis) -> None:
         dress(axes, which, shown.scale)
         return
     axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_visible(not shown.is_hidden)
+    if shown.is_hidden:
+        axes.spines[["bottom", "top"] if which == "x" else ["left", "right"]].set_visible(False)
     cut = isinstance(shown.scale, ValueAxis) and shown.scale.cut and shown.title
     axes.set(**{f"{which}label": plain(shown.title, 60) + (" (outliers at the edge)" if cut else "")})
     if isinstance(shown.scale, ValueAxis):
@@ -259,6 +251,7 @@ def _dress(axes: "Axes", which: Literal["x", "y"], shown: Axis) -> None:
 
 def _points(axes: "Axes", layer: Points, order: int) -> None:
     symbols = np.full(len(layer.x), layer.symbols) if isinstance(layer.symbols, str) else np.array(layer.symbols)
+    size = np.broadcast_to(layer.size, len(layer.x))
     name = plain(layer.name, 40) or None
     if layer.arms is not None:
         axes.vlines(layer.x, *layer.arms, color=layer.colour, alpha=0.5, lw=1.5, zorder=order)
@@ -266,7 +259,7 @@ def _points(axes: "Axes", layer: Points, order: int) -> None:
         which = symbols == symbol
         filled = {"facecolors": "none", "edgecolors": layer.colour} if symbol == "ring" else {"color": layer.colour}
         look = {"edgecolors": "black", "linewidths": 0.5, "facecolors": layer.colour} if symbol == "star" else filled
-        axes.scatter(layer.x[which], layer.y[which], s=layer.size**2 * 0.5, marker=MARKS[symbol], label=name,
+        axes.scatter(layer.x[which], layer.y[which], s=size[which] ** 2 * 0.5, marker=MARKS[symbol], label=name,
                      alpha=layer.opacity, zorder=order, clip_on=False, **look)  # fmt: skip
         name = None
 
@@ -318,6 +311,19 @@ def _heat(axes: "Axes", layer: Heat, _order: int) -> None:
         bar.set_ticks([0, 0.05, 0.2, 0.5, 1.0], labels=["0", "0.05", "0.2", "0.5", "1"])
 
 
+def _level(axes: "Axes", layer: Level, order: int) -> None:
+    look: dict[str, Any] = {"levels": [layer.value], "colors": layer.colour, "linewidths": 1.3, "linestyles": "--"}
+    border = axes.contour(layer.x, layer.y, layer.table, zorder=order, **look)
+    if np.size(border.get_paths()[0].vertices):  # the region may be smaller than the table's step
+        axes.plot([], [], color=layer.colour, lw=1.3, ls="--", label=plain(layer.name, 40) or None)
+
+
+def _texts(axes: "Axes", layer: Texts, order: int) -> None:
+    at: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 9} if layer.is_head else GROUND
+    for x, y, words in zip(layer.x, layer.y, layer.words, strict=True):
+        axes.text(x if layer.is_head else x - 0.05, y, plain(words, 40), zorder=order, **at)
+
+
 def _rule(axes: "Axes", layer: Rule, order: int) -> None:
     look: dict[str, Any] = {"color": layer.colour, "lw": 1.0, "ls": DASHES[layer.dash], "zorder": order}
     name = plain(layer.name, 40) or None
@@ -328,5 +334,5 @@ def _rule(axes: "Axes", layer: Rule, order: int) -> None:
 
 
 PENS: dict[type, Callable[[Any, Any, int], None]] = {
-    Points: _points, Line: _line, Band: _band, Bars: _bars, Heat: _heat, Rule: _rule,
+    Points: _points, Line: _line, Band: _band, Bars: _bars, Heat: _heat, Level: _level, Texts: _texts, Rule: _rule,
 }  # fmt: skip

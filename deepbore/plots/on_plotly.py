@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.plots.chart import Axis, Band, Bars, Chart, Heat, Layer, Line, Points, Rule
-from deepbore.plots.style import BAD, GOOD, GREENS, ParameterAxis, ValueAxis, number, short_names, shortened
+from deepbore.plots.chart import Axis, Band, Bars, Chart, Heat, Layer, Level, Line, Points, Rule, Texts
+from deepbore.plots.style import GOOD, GREENS, ParameterAxis, ValueAxis, number, short_names, shortened
 
 LETTERS = 60  # of a text that comes up under the pointer
 DECADES = 6  # ticks of a logarithmic axis, at most
@@ -88,7 +88,9 @@ def parameter_axis(shown: ParameterAxis, **settings: Any) -> dict[str, Any]:
 # --- traces ----------------------------------------------------------------------------------------------------------
 
 
-def points(x: Sequence[float], y: Sequence[float], colour: str, size: float, **more: Any) -> dict[str, Any]:
+def points(
+    x: Sequence[float], y: Sequence[float], colour: str, size: float | Sequence[float], **more: Any
+) -> dict[str, Any]:
     """Markers; `marker` in `more` adds to their look."""
     marker = {"color": colour, "size": size, **more.pop("marker", {})}
     return {"type": "scatter", "mode": "markers", "x": list(x), "y": list(y), "marker": marker, **more}
@@ -102,17 +104,13 @@ def line(
     return {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y), "line": look, "hoverinfo": "skip", **more}
 
 
-def diagonal(low: float, high: float) -> dict[str, Any]:
-    """A pale line on which both axes agree."""
-    return line([low, high], [low, high], BAD, 1.2, line={"dash": "dash"}, showlegend=False)
-
-
 # --- a chart ---------------------------------------------------------------------------------------------------------
 
 SYMBOLS = {
     "circle": "circle", "ring": "circle-open", "x": "x", "thin x": "x-thin-open", "dash": "line-ew-open",
     "star": "star", "diamond": "diamond", "up": "triangle-up", "down": "triangle-down",
 }  # fmt: skip
+BARE = {"l": 10, "r": 10, "t": 4, "b": 10}  # of a chart whose axes are hidden
 MARGINS = {"l": 60, "r": 10, "t": 8, "b": 40}  # of a small chart without a legend
 
 
@@ -120,15 +118,16 @@ def drawing(chart: Chart) -> Drawing:
     """A chart, drawn."""
     layout: dict[str, Any] = {"xaxis": _axis(chart.x), "yaxis": _axis(chart.y), "hovermode": "closest"}
     if not chart.has_legend:
-        layout |= {"showlegend": False, "margin": MARGINS}
+        layout |= {"showlegend": False, "margin": BARE if chart.x.is_hidden else MARGINS}
     if any(isinstance(layer, Bars) for layer in chart.layers):
         layout |= {"barmode": "overlay", "bargap": 0.27}
     if rules := [layer for layer in chart.layers if isinstance(layer, Rule)]:
         layout["shapes"] = [_shape(rule) for rule in rules]
-    if chart.remark:
-        layout["annotations"] = [remark(chart.remark)]
+    words = [each for layer in chart.layers if isinstance(layer, Texts) for each in _words(layer)]
+    if words or chart.remark:
+        layout["annotations"] = [*words, *([remark(chart.remark)] if chart.remark else [])]
     traces = [TRACES[type(layer)](layer) for layer in chart.layers if type(layer) in TRACES]
-    return Drawing([trace for trace in traces if trace["x"]], layout, chart.height, log=chart.switches)
+    return Drawing([trace for trace in traces if trace["x"]], layout, chart.height, chart.turns, chart.switches)
 
 
 def for_plotly(chart: Chart) -> dict[str, Any]:
@@ -148,6 +147,8 @@ def for_plotly(chart: Chart) -> dict[str, Any]:
 
 def _axis(axis: Axis) -> dict[str, Any]:
     title = text(axis.title, 60)
+    if axis.is_hidden and isinstance(axis.scale, ValueAxis):
+        return {"visible": False, "fixedrange": True, "range": [axis.scale.low, axis.scale.high]}
     if isinstance(axis.scale, ParameterAxis):
         return parameter_axis(axis.scale, nticks=6)
     if axis.scale is not None:
@@ -168,10 +169,18 @@ def _shape(rule: Rule) -> dict[str, Any]:
     return {**look, "y0": rule.y, "y1": rule.y, "xref": "paper", "x0": 0, "x1": 1}
 
 
+def _words(layer: Texts) -> list[dict[str, Any]]:
+    head = {"showarrow": False, "yanchor": "bottom", "font": {"size": 11}}
+    ground = {"xanchor": "right", "xshift": -4, "bgcolor": "rgba(255,255,255,.75)", "font": {"size": 10}}
+    look, tag = (head, "<b>{}</b>") if layer.is_head else ({"showarrow": False, **ground}, "{}")
+    named = zip(layer.x.tolist(), layer.y.tolist(), layer.words, strict=True)
+    return [{**look, "x": x, "y": y, "text": tag.format(escape(words, quote=False))} for x, y, words in named]
+
+
 def _of(layer: Layer) -> dict[str, Any]:
     """What all traces of layers have: the name, and what comes up under the pointer."""
     said = [escape(each, quote=False).replace("\n", "<br>") for each in layer.said]
-    found: dict[str, Any] = {"name": layer.name} if layer.name else {"showlegend": False}
+    found: dict[str, Any] = {"name": text(layer.name)} if layer.name else {"showlegend": False}
     if layer.trials is not None:
         return {**found, "trials": layer.trials.tolist(), **({"more": said} if said else {})}
     return {**found, "hovertext": said, "hoverinfo": "text"} if said else {**found, "hoverinfo": "skip"}
@@ -191,7 +200,8 @@ def _points(layer: Points) -> dict[str, Any]:
         arms = {"error_y": {"type": "data", "symmetric": False, "color": layer.colour, "thickness": 1.4, "width": 5,
                             "array": up, "arrayminus": down}}  # fmt: skip
     x, y = layer.x.tolist(), layer.y.tolist()
-    return points(x, y, layer.colour, layer.size, marker=marker, cliponaxis=False, **arms, **_of(layer))
+    size = layer.size.tolist() if isinstance(layer.size, np.ndarray) else layer.size
+    return points(x, y, layer.colour, size, marker=marker, cliponaxis=False, **arms, **_of(layer))
 
 
 def _line(layer: Line) -> dict[str, Any]:
@@ -247,6 +257,19 @@ def _heat(layer: Heat) -> dict[str, Any]:
     }
 
 
+def _level(layer: Level) -> dict[str, Any]:
+    return {
+        "type": "contour",
+        "x": layer.x.tolist(),
+        "y": layer.y.tolist(),
+        "z": layer.table.tolist(),
+        "contours": {"start": layer.value, "end": layer.value, "size": 1, "coloring": "none"},
+        "line": {"color": layer.colour, "dash": "dash", "width": 1.6},
+        "showscale": False,
+        **_of(layer),
+    }
+
+
 TRACES: dict[type, Callable[[Any], dict[str, Any]]] = {
-    Points: _points, Line: _line, Band: _band, Bars: _bars, Heat: _heat,
+    Points: _points, Line: _line, Band: _band, Bars: _bars, Heat: _heat, Level: _level,
 }  # fmt: skip

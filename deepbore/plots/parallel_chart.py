@@ -12,10 +12,10 @@ from deepbore.component import is_number
 from deepbore.data.ledger import Ledger
 from deepbore.data.ranking import is_feasible
 from deepbore.data.trial import Trial, sign_of
-from deepbore.plots.on_matplotlib import figure_of, good_to_bad, new_axes, nothing_on, plain_names, tick_labels
-from deepbore.plots.on_plotly import Drawing, line, texts
+from deepbore.plots.chart import Axis, Chart, Layer, Line, Texts
+from deepbore.plots.on_matplotlib import drawn, new_axes, nothing_on
 from deepbore.plots.sources import finished_trials, first_values, names_of_values, record_of, require_study, some_of
-from deepbore.plots.style import FAILED, INFEASIBLE, ValueAxis, number
+from deepbore.plots.style import INFEASIBLE, ValueAxis, number, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,10 +106,8 @@ class Parallel:
     scales: Sequence[DeclaredScale]
     trials: Sequence[Trial]
     heights: np.ndarray
-    axis: ValueAxis | None
     good: np.ndarray
     feasible: np.ndarray
-    is_minimised: bool
     named: str = "value"
 
     @classmethod
@@ -127,7 +125,7 @@ class Parallel:
         axis = ValueAxis.of(values[feasible], sign, margin=0) or ValueAxis.of(values, sign, margin=0)
         place = values if axis is None else axis.place(values)
         good = 1 - place if sign > 0 else place
-        return cls(names, scales, trials, heights, axis, good, feasible, sign > 0, names_of_values(record)[0])
+        return cls(names, scales, trials, heights, good, feasible, names_of_values(record)[0])
 
     @property
     def failed(self) -> np.ndarray:
@@ -156,10 +154,60 @@ def _heights(trial: Trial, names: Sequence[str], scales: Sequence[DeclaredScale]
     return [scale.place(trial.params[name]) if name in trial.params else math.nan for name, scale in both]
 
 
-# --- as a picture ----------------------------------------------------------------------------------------------------
+# --- the chart -------------------------------------------------------------------------------------------------------
 
 MOST, LINES = 12, 500
-GROUND = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.6}  # of text that lines pass
+COLOURS = ["#d5d9dd", "#c3d3cb", "#a9cdbd", "#7dbb9f", "#4a9e7d", "#1a7f5a"]  # from the worst to the best
+RED = "#e0a39b"
+
+
+def parallel_chart(shown: Parallel, *, conditional: bool) -> Chart:
+    """A line for each trial, of one colour for each sixth of them, the best on top; the best value is above."""
+    d, names = len(shown.names), [*short_names(shown.names, 16), *short_names([shown.named], 16)]
+    sixths = np.array_split(shown.ranked, len(COLOURS))
+    groups = [(RED, shown.failed), (INFEASIBLE, shown.beyond), *zip(COLOURS, sixths, strict=True)]
+    low = ABSENT - 0.04 if conditional else -0.04
+    layers: list[Layer] = [
+        *(Line(np.full(2, float(k)), np.array([0.0, 1.0]), colour="#59636e", width=1.2) for k in range(d + 1)),
+        *(_lines(shown, colour, rows) for colour, rows in groups if len(rows)),
+        _ticks(shown, conditional),
+        Texts(np.arange(d + 1.0), np.full(d + 1, 1.05), names, is_head=True),
+    ]
+    across, up = (Axis(scale=ValueAxis(*ends), is_hidden=True) for ends in ((-0.65, d + 0.35), (low, 1.16)))
+    return Chart(
+        "each trial as a line through its parameters, the best value on top", layers, across, up,
+        "" if shown.trials else "No trial is finished yet.", height=380, has_legend=False, turns=96 * (d + 1),
+    )  # fmt: skip
+
+
+def _lines(shown: Parallel, colour: str, rows: np.ndarray) -> Line:
+    """Lines of one colour as one, with gaps between them."""
+    table = np.column_stack([shown.heights[rows], shown.good[rows], np.full(len(rows), np.nan)])
+    across = np.tile(np.arange(table.shape[1], dtype=float), len(rows))
+    trials = np.repeat([shown.trials[row].id for row in rows], table.shape[1])
+    width = 1.8 if colour == COLOURS[-1] else 1.0
+    return Line(across, table.ravel().round(4), colour=colour, width=width, trials=trials)
+
+
+def _ticks(shown: Parallel, conditional: bool) -> Texts:
+    """Words to the left of the axes, and where lines of trials without a parameter pass."""
+    places: list[tuple[float, float, str]] = []
+    for k, scale in enumerate(shown.scales):
+        labels = short_names([number(tick) for tick in scale.ticks], 12)
+        places += [(k, scale.place(tick), label) for tick, label in zip(scale.ticks, labels, strict=True)]
+    places += [(len(shown.scales), 1.0, "best"), (len(shown.scales), 0.0, "worst")]
+    if conditional and len(lacking := np.flatnonzero((shown.heights < ABSENT / 2).any(0))):
+        places.append((float(lacking[0]), ABSENT, "inactive"))
+    x, y, words = zip(*places, strict=True)
+    return Texts(np.array(x, dtype=float), np.array(y), words)
+
+
+def parallel_coordinates_chart(study: "Study", *, parameters: Sequence[str] | None = None) -> Chart:
+    """`parallel_coordinates` as a record; see there."""
+    require_study(study)
+    names = _names(study, parameters)
+    conditional = any(study.space.parameters[name].when is not None for name in names)
+    return parallel_chart(Parallel.of(record_of(study), names, LINES), conditional=conditional)
 
 
 def parallel_coordinates(
@@ -180,18 +228,11 @@ def parallel_coordinates(
         SettingError: for an unknown parameter.
         MissingPackage: without matplotlib.
     """
-    require_study(study)
-    names = _names(study, parameters)
-    shown = Parallel.of(record_of(study), names, LINES)
-    if not shown.trials:
-        return nothing_on(axes, "No trial is finished yet.")
-    axes = axes or new_axes(max(1.15 * (len(names) + 1), 5.0) + 0.6, 4.0)
-    axes.plot(np.arange(len(names)), shown.heights[shown.failed].T, color=FAILED, lw=0.8, ls=":", alpha=0.6)
-    if shown.axis is not None:
-        _draw_lines(axes, shown)
-        _draw_value_axis(axes, shown.axis, len(names), plain_names([shown.named], 16)[0])
-    _draw_axes(axes, study, shown)
-    return figure_of(axes)
+    chart = parallel_coordinates_chart(study, parameters=parameters)
+    if chart.remark:
+        return nothing_on(axes, chart.remark)
+    width = 1.15 * (chart.x.scale.high if isinstance(chart.x.scale, ValueAxis) else 0)
+    return drawn(chart, axes or new_axes(max(width, 5.0) + 0.6, 4.0))
 
 
 def _names(study: "Study", parameters: Sequence[str] | None) -> list[str]:
@@ -200,101 +241,3 @@ def _names(study: "Study", parameters: Sequence[str] | None) -> list[str]:
     from deepbore.plots.slice_charts import chosen  # needs torch
 
     return chosen(study, parameters, MOST)
-
-
-def _draw_lines(axes: "Axes", shown: Parallel) -> None:
-    """Lines through the parameters to the value's axis, infeasible ones first, then the worst."""
-    from matplotlib.collections import LineCollection
-    from matplotlib.colors import to_rgba
-
-    order = np.concatenate([shown.beyond, shown.ranked])
-    good, feasible = shown.good[order], shown.feasible[order]
-    ends = 1 - good if shown.is_minimised else good
-    across = np.arange(len(shown.names) + 1)
-    lines = [np.column_stack([across, line]) for line in np.column_stack([shown.heights[order], ends])]
-    colours = np.where(feasible[:, None], good_to_bad()(good), to_rgba(INFEASIBLE))
-    alpha = float(np.clip(40 / len(order), 0.25, 0.8))
-    axes.add_collection(LineCollection(lines, colors=colours, linewidths=0.6 + 1.2 * good * feasible, alpha=alpha))
-
-
-def _draw_value_axis(axes: "Axes", axis: ValueAxis, place: int, name: str) -> None:
-    from deepbore.space.parameters import Scale  # a study's picture: torch is there
-
-    shown = Scale(axis.low, axis.high, axis.log).ticks(5)
-    _draw_axis(axes, place, name, axis.place(np.array(shown)).tolist(), [number(tick) for tick in shown])
-
-
-def _draw_axes(axes: "Axes", study: "Study", shown: Parallel) -> None:
-    """The parameters' own axes, in place of the rectangular ones."""
-    names = shown.names
-    for place, (name, label) in enumerate(zip(names, plain_names(names, 16), strict=True)):
-        parameter = study.space.parameters[name]
-        ticks = parameter.ticks(6)
-        heights = (parameter.encode(ticks) / parameter.upper).tolist()
-        _draw_axis(axes, place, label, heights, tick_labels(ticks))
-    conditional = [place for place, name in enumerate(names) if study.space.parameters[name].when is not None]
-    if conditional:
-        axes.text(conditional[0] - 0.05, ABSENT, "inactive", ha="right", va="center", fontsize=7.5, bbox=GROUND)
-    axes.set(xlim=(-0.4, len(names) + 0.2), ylim=(ABSENT - 0.05 if conditional else -0.03, 1.05))
-    axes.set_axis_off()
-
-
-def _draw_axis(axes: "Axes", x: float, name: str, heights: Sequence[float], labels: Sequence[str]) -> None:
-    """One upright axis: a line, its name above, ticks to the left on a white ground, so that lines may pass."""
-    axes.vlines(x, 0, 1, color="#444444", lw=0.9, zorder=3)
-    axes.text(x, 1.06, name, ha="center", va="bottom", fontsize=9)
-    for height, label in zip(heights, labels, strict=True):
-        axes.plot([x - 0.03, x], [height, height], color="#444444", lw=0.9, zorder=3)
-        axes.text(x - 0.05, height, label, ha="right", va="center", fontsize=7.5, bbox=GROUND, zorder=4)
-
-
-# --- on the page -----------------------------------------------------------------------------------------------------
-
-COLOURS = ["#d5d9dd", "#c3d3cb", "#a9cdbd", "#7dbb9f", "#4a9e7d", "#1a7f5a"]  # from the worst to the best
-RED = "#e0a39b"
-
-
-def parallel_chart(shown: Parallel, *, conditional: bool) -> Drawing:
-    """The same chart for the page, with the best value on top; a trace for each colour."""
-    sixths = np.array_split(shown.ranked, len(COLOURS))
-    groups = [(RED, shown.failed), (INFEASIBLE, shown.beyond), *zip(COLOURS, sixths, strict=True)]
-    traces = [_trace(shown, colour, rows) for colour, rows in groups if len(rows)]
-    return Drawing(traces, _layout(shown, conditional=conditional), 380, turns=96 * (len(shown.names) + 1))
-
-
-def _trace(shown: Parallel, colour: str, rows: np.ndarray) -> dict[str, Any]:
-    """Lines of one colour as one trace, with gaps between them."""
-    across = [*range(len(shown.names) + 1), None]
-    table = np.column_stack([shown.heights[rows], shown.good[rows], np.full(len(rows), np.nan)])
-    y = [None if math.isnan(height) else round(height, 4) for height in table.ravel().tolist()]
-    ids = [shown.trials[row].id for row in rows for _ in across]
-    look = {"mode": "lines+markers", "trials": ids, "marker": {"color": colour, "size": 4}}
-    width = 1.6 if colour == COLOURS[-1] else 1.0
-    return line(across * len(rows), y, colour, width, cliponaxis=False, showlegend=False, **look)
-
-
-def _layout(shown: Parallel, *, conditional: bool) -> dict[str, Any]:
-    d = len(shown.names)
-    upright = {"type": "line", "y0": 0, "y1": 1, "line": {"color": "#59636e", "width": 1}, "layer": "below"}
-    names = [*texts(shown.names, 16), *texts([shown.named], 16)]
-    heads = [{"x": k, "y": 1.05, "text": f"<b>{name}</b>", "showarrow": False, "yanchor": "bottom",
-              "font": {"size": 11}} for k, name in enumerate(names)]  # fmt: skip
-    hidden = {"visible": False, "fixedrange": True}
-    return {
-        "shapes": [{**upright, "x0": k, "x1": k} for k in range(d + 1)],
-        "annotations": [*_labels(shown), *heads],
-        "xaxis": {**hidden, "range": [-0.65, d + 0.35]},
-        "yaxis": {**hidden, "range": [ABSENT - 0.04 if conditional else -0.04, 1.16]},
-        "margin": {"l": 10, "r": 10, "t": 4, "b": 10},
-    }
-
-
-def _labels(shown: Parallel) -> list[dict[str, Any]]:
-    """The ticks of the axes, as annotations."""
-    ground = {"showarrow": False, "xanchor": "right", "xshift": -4, "bgcolor": "rgba(255,255,255,.75)"}
-    ticks: list[tuple[int, float, str]] = []
-    for k, scale in enumerate(shown.scales):
-        labels = texts([number(tick) for tick in scale.ticks], 12)
-        ticks += [(k, scale.place(tick), label) for tick, label in zip(scale.ticks, labels, strict=True)]
-    ticks += [(len(shown.scales), 1.0, "best"), (len(shown.scales), 0.0, "worst")]
-    return [{**ground, "x": k, "y": y, "text": label, "font": {"size": 10}} for k, y, label in ticks]

@@ -46,7 +46,7 @@ def nothing_learned(study: "Study") -> str | None:
     require_study(study)
     if study.classifier.ready:
         return None
-    if not study.observations.n_complete:
+    if not study.observations.ledger.statistics.n_complete:
         return "No trial has a value yet, so there is nothing to learn."
     if not labels_of(study).separable:
         return "All values are equal, so there is nothing to tell apart yet."
@@ -60,7 +60,7 @@ def nothing_learned(study: "Study") -> str | None:
 
 def labels_of(study: "Study") -> Labels:
     """The current labels of all rows; by a copy, as some labellings keep a memory of their calls."""
-    return copy.deepcopy(study.labels)(study.observations)
+    return copy.deepcopy(study.state.recipe.labels)(study.observations)
 
 
 def mean_labels(study: "Study", objective: int | None = None) -> np.ndarray:
@@ -95,7 +95,7 @@ def is_good(study: "Study", labels: Labels) -> np.ndarray:
 def values_of(study: "Study", objective: int | None = None) -> np.ndarray:
     """The first objective value of each trial, or another one, in the user's sign (n); NaN where there is none."""
     column = objective or 0
-    values: np.ndarray = study.observations.to_user(study.observations.values[:, column], column).cpu().numpy()
+    values: np.ndarray = study.observations.columns.to_user(study.observations.values[:, column], column).cpu().numpy()
     return values
 
 
@@ -109,14 +109,14 @@ def is_own(study: "Study") -> np.ndarray:
     """
     observations = study.observations
     own = np.zeros(len(observations), dtype=bool)
-    own[observations.own_rows.cpu().numpy()] = True
+    own[observations.columns.own_rows.cpu().numpy()] = True
     return own
 
 
 def own_rows(observations: Observations) -> Tensor:
     """This run's finished trials, on the CPU."""
-    rows = observations.finished_rows
-    return rows[observations.tasks[rows] == 0].cpu()
+    rows = observations.columns.finished_rows
+    return rows[observations.columns.tasks[rows] == 0].cpu()
 
 
 def judged_rows(observations: Observations, most: int) -> Tensor:
@@ -133,8 +133,8 @@ def shown_rows(study: "Study", most: int = MANY) -> Tensor:
     rows = own_rows(study.observations)
     if len(rows) <= most:
         return rows
-    best = study.observations.best_rows(most // 2).cpu()
-    own = best[study.observations.tasks.cpu()[best] == 0]
+    best = study.observations.centres.best_rows(most // 2).cpu()
+    own = best[study.observations.columns.tasks.cpu()[best] == 0]
     both: Tensor = torch.cat([own, evenly(rows, most // 2)]).unique()
     return both
 
@@ -204,8 +204,8 @@ def centre(study: "Study", columns: Sequence[int] = ()) -> Tensor | None:
     the others makes it active.
     """
     space, observations = study.space, study.observations
-    points = observations.points[observations.best_rows(MANY)].cpu()
-    active = space.active(points)
+    points = observations.points[observations.centres.best_rows(MANY)].cpu()
+    active = space.points.active(points)
     suited = active[:, list(columns)].all(-1)
     if not bool(suited.any()):
         return None

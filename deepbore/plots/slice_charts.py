@@ -174,7 +174,7 @@ def _prediction(study: "Study", column: int, units: Units, fine: int, objective:
 
 def _trials_along(study: "Study", column: int, units: Units, most: int, objective: int | None) -> Heights:
     rows, points, labels = shown_rows(study, most), study.observations.points.cpu(), mean_labels(study, objective)
-    rows = rows[study.space.active(points[rows])[:, column]]
+    rows = rows[study.space.points.active(points[rows])[:, column]]
     heights = labels if units.translation is None else values_of(study, objective)
     rows = rows[torch.from_numpy(np.isfinite(heights))[rows]]
     at = on_axis(list(study.space.parameters.values())[column], points[rows, column])
@@ -185,7 +185,7 @@ def _moved(study: "Study", start: Tensor, columns: list[int], entries: Tensor) -
     """Points with these entries (m x k) in k columns, the others as in a configuration (d): m x d."""
     points = start.repeat(len(entries), 1)
     points[:, columns] = entries
-    return study.space.without_fixed.snap(points)
+    return study.space.points.without_fixed.points.snap(points)
 
 
 # --- slices: the chart -----------------------------------------------------------------------------------------------
@@ -350,11 +350,11 @@ class Pair:
         points = _moved(study, middle, columns, torch.cartesian_prod(xs, ys))
         found = spread(study, points) if deviation else (units or Units(""))(probability(study, points))
         table, *has = (
-            each.reshape(len(xs), len(ys)).T for each in (found, *space.active(points)[:, columns].numpy().T)
+            each.reshape(len(xs), len(ys)).T for each in (found, *space.points.active(points)[:, columns].numpy().T)
         )
         rows = shown_rows(study, most)
         is_good = torch.from_numpy(mean_labels(study))[rows] > 0
-        best, pending = study.observations.best_rows(1).cpu(), study.observations.pending_rows.cpu()
+        best, pending = study.observations.centres.best_rows(1).cpu(), study.observations.columns.pending_rows.cpu()
         best = best[torch.isin(best, rows)]  # not of an earlier task
         return cls(
             (ParameterAxis.of(space, across), ParameterAxis.of(space, up)),
@@ -370,7 +370,7 @@ class Pair:
 def _trials_over(study: "Study", rows: Tensor, columns: Sequence[int]) -> Trials:
     """The trials in these rows that have one of the two parameters, or both."""
     points = study.observations.points.cpu()[rows]
-    active = study.space.active(points)[:, columns]
+    active = study.space.points.active(points)[:, columns]
     shown = active.any(-1)
     parameters = list(study.space.parameters.values())
     places = np.array([on_axis(parameters[column], points[shown, column]) for column in columns])

@@ -17,7 +17,7 @@ MOST = 3000  # trials that the page draws and lists
 
 def require_study(study: Any) -> None:
     """Raises SettingError unless the argument is a study, or looks like one."""
-    if not (hasattr(study, "observations") and hasattr(study, "recipe")):
+    if not (hasattr(study, "observations") and hasattr(study, "state")):
         raise SettingError(f"what is drawn is a study, but got {study!r:.100}. Give `study`, or `result.study`.")
 
 

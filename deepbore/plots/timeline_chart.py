@@ -10,7 +10,8 @@ import numpy as np
 
 from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
-from deepbore.data.times import Span, times_of
+from deepbore.data.replay import timed_in
+from deepbore.data.trial import Span
 from deepbore.plots.chart import Axis, Bars, Chart
 from deepbore.plots.history_chart import Run
 from deepbore.plots.on_matplotlib import drawn
@@ -37,7 +38,7 @@ def spans_of(record: Ledger, times: str | Path | None = None) -> dict[int, Span]
         for trial in record.trials
         if trial.began is not None and trial.ended is not None
     }
-    return own | ({} if times is None else times_of(Path(times)))
+    return own | ({} if times is None else {each.row: (each.began, each.ended) for each in timed_in(Path(times))})
 
 
 def timeline_chart(run: Run, times: Mapping[int, Span] | None = None) -> Chart:
@@ -110,7 +111,7 @@ def timeline(
 
     Args:
         run: a study, or the record of a journal (see `deepbore.data.replay.read_record`).
-        times: file of when trials began and ended, where they do not say it; see `deepbore.data.times`.
+        times: file of when trials began and ended, where they do not say it; see `deepbore.data.notes`.
         path: where to save it (the suffix says the format); None for nowhere.
         axes: where to draw; None for a new figure.
 

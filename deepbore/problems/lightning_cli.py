@@ -283,7 +283,7 @@ def _last_lines(log: bytes) -> str:
 
 def _covering(space: SearchSpace) -> list[Params]:
     """Configurations in which every parameter is active at least once; one in an unconditional space."""
-    candidates = space.decode(space.sample(1000, torch.Generator().manual_seed(0)))
+    candidates = space.decode(space.points.sample(1000, torch.Generator().manual_seed(0)))
     chosen: list[Params] = []
     missing = {name for params in candidates for name in params}
     while missing:

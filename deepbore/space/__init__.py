@@ -2,7 +2,7 @@
 
 from deepbore.space.encoding import Params
 from deepbore.space.parameters import Categorical, Condition, Integer, Library, Normal, Ordinal, Parameter, Real
-from deepbore.space.search_space import SearchSpace
+from deepbore.space.search_space import Points, SearchSpace
 
 __all__ = [
     "Categorical",
@@ -13,6 +13,7 @@ __all__ = [
     "Ordinal",
     "Parameter",
     "Params",
+    "Points",
     "Real",
     "SearchSpace",
 ]

@@ -122,7 +122,7 @@ class Encoding:
     # --- columns -----------------------------------------------------------------------------------------------------
 
     def encode_columns(self, columns: Mapping[str, Sequence[Any]]) -> Tensor:
-        """Columns of native values (name -> n values) -> points (n x d); see `SearchSpace.encode_columns`."""
+        """Columns of native values (name -> n values) -> points (n x d); see `Points.encode_columns`."""
         n = self._length(columns)
         points = torch.zeros(n, len(self.structure), dtype=torch.float64)
         always = torch.ones(n, dtype=torch.bool)

@@ -43,7 +43,7 @@ class Enumeration:
         return found if found < COUNTABLE else math.inf
 
     def points(self) -> Tensor:
-        """All permitted points (cardinality x d); see `SearchSpace.enumerate`."""
+        """All permitted points (cardinality x d); see `Points.enumerate`."""
         if any(map(self.structure.is_unbounded, self.structure.continuous_columns)) and math.isinf(self.cardinality):
             raise SpaceError("only a finite space can be enumerated, but this one has a continuous parameter.")
         if self.cardinality * len(self.structure) > MOST_ENTRIES:

@@ -13,7 +13,7 @@ from deepbore.space.parameters.descriptors import Descriptors
 
 
 class HasParameters(Protocol):
-    """The structure of a space, or the space itself."""
+    """The structure of a space, or its view for models (`SearchSpace.points`)."""
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -46,7 +46,7 @@ class InputTransform(nn.Module):
     have some, then one input for each conditional parameter, 1 where it is active and 0 where it is not.
 
     Args:
-        space: the space or its structure.
+        space: the structure of the space, or `SearchSpace.points`.
         readings: inputs from each parameter, in the order of a point's columns.
 
     Attributes:
@@ -149,12 +149,12 @@ class Features(InputTransform):
     - conditional parameters: zeros where inactive, and one more bit, whether it is active.
 
     Args:
-        space: the space or its structure.
+        space: the structure of the space, or `SearchSpace.points`.
 
     Example:
         >>> from deepbore import Ordinal, Real, SearchSpace
         >>> space = SearchSpace({"x": Real(0, 1), "k": Ordinal([1, 2, 4])})
-        >>> space.features(space.encode([{"x": 0.25, "k": 2}])).tolist()
+        >>> space.points.features(space.encode([{"x": 0.25, "k": 2}])).tolist()
         [[-0.5, 1.0, 0.0]]
     """
 
@@ -170,7 +170,7 @@ class Coordinates(InputTransform):
     conditional parameter has one more, which is 1 where it is active; where it is inactive, all its coordinates are 0.
 
     Args:
-        space: the space or its structure.
+        space: the structure of the space, or `SearchSpace.points`.
 
     Attributes:
         owner: column of the parameter that each of the c coordinates belongs to.

@@ -46,14 +46,14 @@ class Relaxation:
 
     def _fixed(self, names: list[str]) -> dict[str, float]:
         """Name -> value in the box of fixed parameters, active or not."""
-        fixed = self.space.apply_fixed(torch.zeros(1, len(self.space), dtype=torch.float64))
+        fixed = self.space.points.apply_fixed(torch.zeros(1, len(self.space), dtype=torch.float64))
         owners = [name for name, width in zip(self.space.names, self._widths, strict=True) for _ in range(width)]
         entries = zip(owners, names, torch.cat(self._columns(fixed), dim=-1)[0].tolist(), strict=True)
         return {name: entry for owner, name, entry in entries if owner in self.space.fixed}
 
     def vectors(self, points: Tensor) -> Tensor:
         """Points (n x d) -> vectors (n x r), with gradients where a parameter is one number."""
-        return torch.cat(self._columns(torch.where(self.space.active(points), points, 0.0)), dim=-1)
+        return torch.cat(self._columns(torch.where(self.space.points.active(points), points, 0.0)), dim=-1)
 
     def _columns(self, points: Tensor) -> list[Tensor]:
         """The numbers of each parameter, taken as active in all points (n x d): d tensors, n x its width."""
@@ -72,4 +72,4 @@ class Relaxation:
                 vectors.split(self._widths, dim=-1), self.space.parameters.values(), self._widths, strict=True
             )
         ]
-        return self.space.snap(torch.stack(columns, dim=-1))
+        return self.space.points.snap(torch.stack(columns, dim=-1))

@@ -51,7 +51,7 @@ class Sampler:
     # --- random points -----------------------------------------------------------------------------------------------
 
     def sample(self, n: int, generator: torch.Generator, prior: bool = False) -> Tensor:
-        """Random permitted points (n x d); see `SearchSpace.sample`."""
+        """Random permitted points (n x d); see `Points.sample`."""
         points = self.sample_any(n, generator, prior)
         if not self.constraints.each:
             return points
@@ -103,7 +103,7 @@ class Sampler:
     # --- designs -----------------------------------------------------------------------------------------------------
 
     def sobol(self, n: int, seed: int, skip: int, device: torch.device | str, prior: bool = False) -> Tensor:
-        """Permitted points of a scrambled Sobol sequence (n x d); see `SearchSpace.sobol`."""
+        """Permitted points of a scrambled Sobol sequence (n x d); see `Points.sobol`."""
         if not self.constraints.each:
             return self.sobol_any(n, seed, skip, device, prior, DOUBTED)
         if not (prior and self.structure.believed_columns):
@@ -162,12 +162,12 @@ class Sampler:
     # --- neighbours --------------------------------------------------------------------------------------------------
 
     def neighbours(self, points: Tensor, n: int, generator: torch.Generator) -> Tensor:
-        """Random neighbours of random rows of `points` (n x d); see `SearchSpace.neighbours`."""
+        """Random neighbours of random rows of `points` (n x d); see `Points.neighbours`."""
         centres = torch.randint(len(points), (n,), generator=generator, device=generator.device)
         return self.neighbour_of_each(points[centres.to(points.device)], generator)
 
     def neighbour_of_each(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """One random permitted neighbour of each point (n x d); see `SearchSpace.neighbour_of_each`."""
+        """One random permitted neighbour of each point (n x d); see `Points.neighbour_of_each`."""
         neighbours = self._neighbour_of_each(points, generator)
         if not self.constraints.each:
             return neighbours
@@ -204,7 +204,7 @@ class Sampler:
         return self.structure.by_group(lambda parameter, *columns: parameter.moved(*columns), points, *draws)
 
     def likelier_back(self, points: Tensor, neighbours: Tensor) -> Tensor:
-        """Log ratio of the probabilities of the reverse and the forward moves (n); see `SearchSpace.likelier_back`.
+        """Log ratio of the probabilities of the reverse and the forward moves (n); see `Points.likelier_back`.
 
         Parameters that a move activates or deactivates are left out: their values are uniform, by which densities are
         measured.
@@ -216,7 +216,7 @@ class Sampler:
     # --- feasible points ---------------------------------------------------------------------------------------------
 
     def project_to_feasible(self, starts: Tensor, ends: Tensor) -> Tensor:
-        """Permitted points on the segments from permitted points; see `SearchSpace.project_to_feasible`."""
+        """Permitted points on the segments from permitted points; see `Points.project_to_feasible`."""
         snap = self.structure.snap
         if not self.constraints.is_restricted:
             return snap(ends)

@@ -81,7 +81,7 @@ class View:
     @property
     def prior_weight(self) -> float:
         """The exponent beta / n of what is believed of the best point, after n trials; 0 where nothing is."""
-        return BETA / max(1, len(self.observations.finished_rows)) if self.space.has_prior else 0.0
+        return BETA / max(1, len(self.observations.columns.finished_rows)) if self.space.points.has_prior else 0.0
 
     def search(self, classifier: Classifier, acquisition: Acquisition) -> Search:
         """The context of a search in the whole space with a trained classifier."""

@@ -48,14 +48,14 @@ def steps_left(observations: Observations, row: int) -> tuple[float, ...]:
     is_asked_for = budget is None or float(observations.budgets[row]) == budget.low  # new trials have this budget
     if not (is_asked_for and bool(observations.feasible[row])):
         return ()
-    own = observations.points[observations.own_rows]
+    own = observations.points[observations.columns.own_rows]
     return STEPS[int(is_beside(observations.space, own, observations.points[row]).sum()) - 1 :]
 
 
 def real_columns(space: SearchSpace, point: Tensor) -> Tensor:
     """Columns of the real parameters that are active in a point (d) and not fixed."""
-    columns = torch.tensor(sorted({*space.continuous_columns} & {*space.free_columns}), dtype=torch.long)
-    return columns[space.active(point[None].cpu())[0, columns]].to(point.device)
+    columns = torch.tensor(sorted({*space.points.continuous_columns} & {*space.points.free_columns}), dtype=torch.long)
+    return columns[space.points.active(point[None].cpu())[0, columns]].to(point.device)
 
 
 def is_beside(space: SearchSpace, points: Tensor, point: Tensor) -> Tensor:
@@ -74,11 +74,11 @@ def neighbours(view: View, point: Tensor, step: float) -> Tensor:
     """Points near a point (d), the preferred ones first (k x d)."""
     space, real = view.space, real_columns(view.space, point)
     if not len(real):
-        drawn = space.neighbours(point[None], DRAWN, view.generator)
+        drawn = space.points.neighbours(point[None], DRAWN, view.generator)
         return drawn[is_beside(space, drawn, point)]
     inwards = torch.where(point[real] < 0.5, step, -step)
     moved = point.repeat(2 + len(real), 1)
     moved[0, real] += inwards  # all of them
     moved[1, real] -= inwards
     moved[2:, real] += inwards.diag()  # one at a time
-    return space.snap(moved.clamp(0, 1))
+    return space.points.snap(moved.clamp(0, 1))

@@ -77,11 +77,11 @@ def default_strategy(
         return first
     shared = {name: getattr(classifier, name) for name in ("rows", "iterations", "prior", "crashes")}
     others: list[Strategy] = []
-    if space.is_continuous and search.nearby is not False:
+    if space.points.is_continuous and search.nearby is not False:
         others += [NearBest(**shared), *([] if classifier.noisy else [Evolution()])]
     if has_unordered_choices(space) and not classifier.noisy:
         others += [NeglectedChoices(**shared, additive=classifier.additive), RoughGround(rows=classifier.rows)]
-    if space.is_conditional and search.elsewhere is not False and not classifier.noisy:
+    if space.points.is_conditional and search.elsewhere is not False and not classifier.noisy:
         others.append(OtherBranches(**shared, alike=classifier.alike, additive=classifier.additive))
     return Turns([first, *others]) if others else first
 
@@ -101,16 +101,16 @@ def strategy_of_network(
         candidates: None for the default search.
     """
     estimates = classifier.link is Link.IDENTITY and "std" in classifier.capabilities
-    if acquisition is None and estimates and space.is_continuous:
+    if acquisition is None and estimates and space.points.is_continuous:
         acquisition = LogExpectedImprovement()
     first = ModelStrategy(classifier, acquisition, candidates)
     search = innermost(first.candidates)
     others: list[Strategy] = []
-    if space.is_continuous and isinstance(search, LocalSearch) and search.nearby is not False:
+    if space.points.is_continuous and isinstance(search, LocalSearch) and search.nearby is not False:
         others += [NearBest(), Evolution()]
     if has_unordered_choices(space):
         others += [NeglectedChoices(), RoughGround()]
-    if space.is_conditional and isinstance(search, LocalSearch) and search.elsewhere is not False:
+    if space.points.is_conditional and isinstance(search, LocalSearch) and search.elsewhere is not False:
         others.append(OtherBranches())
     return Turns([first, *others]) if others else first
 

@@ -86,9 +86,14 @@ class Evolution(Strategy):
         """Never raises: where the strategy does not apply, it proposes nothing."""
 
     def applies(self, view: View) -> bool:
-        if view.batch is None or not view.has_plain_outcomes or not view.space.is_continuous or view.space.is_fixed:
+        if (
+            view.batch is None
+            or not view.has_plain_outcomes
+            or not view.space.points.is_continuous
+            or view.space.points.is_fixed
+        ):
             return False
-        return len(view.space) > 1 and view.observations.n_complete >= self.begin
+        return len(view.space) > 1 and view.observations.ledger.statistics.n_complete >= self.begin
 
     def is_urgent(self, view: View) -> bool:
         return self.gains.are_due()
@@ -279,8 +284,8 @@ def least(values: Tensor) -> float:
 
 def better_mean(view: View) -> Tensor:
     """The mean of the better fifth of all trials, but of a thousand at most (d)."""
-    count = min(MOST, math.ceil(BETTER * view.observations.n_complete))
-    rows = view.observations.best_rows(count)
+    count = min(MOST, math.ceil(BETTER * view.observations.ledger.statistics.n_complete))
+    rows = view.observations.centres.best_rows(count)
     return view.observations.points[rows[rows < len(view.values)]].mean(0).double().cpu()
 
 

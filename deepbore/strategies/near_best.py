@@ -71,7 +71,7 @@ class NearBest(Strategy):
         space, batch = view.space, view.batch
         if batch is None or view.first is None or not view.has_plain_outcomes:
             return False
-        if not space.is_continuous or space.is_fixed:
+        if not space.points.is_continuous or space.points.is_fixed:
             return False
         return knows(batch, view.values, n_good(len(space)))
 

@@ -140,7 +140,7 @@ class NeglectedChoices(SubsetStrategy):
         """How many of some parameters are active in a trial with a wanted value, on average, at least 1."""
         assert view.batch is not None
         points = view.batch.points[self.model.is_wanted(view.batch.points)]
-        active = view.space.active(points)[:, columns].sum(-1).double()
+        active = view.space.points.active(points)[:, columns].sum(-1).double()
         return max(1.0, float(active.mean())) if len(points) else 1.0
 
     def propose(self, view: View, q: int) -> Proposal:
@@ -186,7 +186,7 @@ class Alternatives:
     def __call__(self, points: Tensor) -> Tensor:
         """Which values each point has, its choice being active (n x a booleans)."""
         columns, levels = self.columns.to(points.device), self.levels.to(points)
-        return (points[:, columns].round() == levels) & self.space.active(points)[:, columns]
+        return (points[:, columns].round() == levels) & self.space.points.active(points)[:, columns]
 
     def neglected(self, points: Tensor, values: Tensor, trials: Tensor, races: bool = True) -> Tensor:
         """Which values have had too few trials (a booleans).
@@ -210,7 +210,7 @@ class Alternatives:
 
     def own(self, wanted: Tensor) -> list[int]:
         """The columns of the parameters that depend on the choices of some values (a booleans), ascending."""
-        descendants = self.space.structure.conditions.descendants
+        descendants = self.space.points.structure.conditions.descendants
         return sorted({each for column in self.columns[wanted].unique().tolist() for each in descendants(column)})
 
 
@@ -228,7 +228,7 @@ def is_gaining(has: Tensor, values: Tensor) -> Tensor:
 
 def possible_alternatives(space: SearchSpace) -> Alternatives:
     """The values of unordered choices that occur in the space, with its constraints and fixed parameters."""
-    conditions = space.structure.conditions
+    conditions = space.points.structure.conditions
 
     def has_own(column: int, level: int) -> bool:
         rules = (rule for child in conditions.children.get(column, ()) for rule in conditions.rules[child])
@@ -242,7 +242,7 @@ def possible_alternatives(space: SearchSpace) -> Alternatives:
     ]
     columns, levels, own = (torch.tensor([row[part] for row in found]) for part in range(3))
     every = Alternatives(space, columns.long(), levels.double(), own.bool())
-    occurs = every(space.sobol(SAMPLED, seed=0)).any(0) if found else torch.zeros(0, dtype=torch.bool)
+    occurs = every(space.points.sobol(SAMPLED, seed=0)).any(0) if found else torch.zeros(0, dtype=torch.bool)
     return Alternatives(space, every.columns[occurs], every.levels[occurs], every.has_own[occurs])
 
 

@@ -66,7 +66,8 @@ class OtherBranches(SubsetStrategy):
 
     def applies(self, view: View) -> bool:
         self.remaining = None
-        if view.batch is None or view.first is None or not view.has_plain_outcomes or not view.space.is_conditional:
+        has_branches = view.has_plain_outcomes and view.space.points.is_conditional
+        if view.batch is None or view.first is None or not has_branches:
             return False
         assert isinstance(view.labels, ThresholdFamily)  # otherwise `check` raises
         self.remaining = remaining_branches(view.batch, view.observations, view.labels)
@@ -111,7 +112,7 @@ class RemainingBranches(Subset):
 def branches(space: SearchSpace, points: Tensor) -> Tensor:
     """The branch of each point: which of the c conditional parameters are active (n x c booleans)."""
     columns = [column for column, each in enumerate(space.parameters.values()) if each.conditions]
-    return space.active(points)[:, columns]
+    return space.points.active(points)[:, columns]
 
 
 def is_among(these: Tensor, those: Tensor) -> Tensor:
@@ -131,7 +132,8 @@ def remaining_branches(
     """
     detail = DETAIL * initial_scale(observations, labels)
     rows = considered_rows(batch, observations)
-    values, here = observations.averaged.values[rows], branches(observations.space.without_fixed, batch.points[rows])
+    values = observations.averaged.values[rows]
+    here = branches(observations.space.points.without_fixed, batch.points[rows])
     excluded = here[:0]
     while bool((known := ~values.isnan()).any()):
         merit = values.nan_to_num(nan=math.inf)

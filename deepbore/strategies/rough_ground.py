@@ -68,7 +68,7 @@ class RoughGround(Strategy):
         if view.first.classifier.explained > SMOOTH:
             return False
         self.model = self.model or RandomForest(trees=self.trees, rows=self.rows)
-        self.model.bind(view.space.without_fixed)
+        self.model.bind(view.space.points.without_fixed)
         self.model.generator = view.generator
         self.model.to(view.batch.points.device)
         self.model.fit(view.batch)

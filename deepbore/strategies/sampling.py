@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class Sampling(Strategy):
     """A strategy that learns nothing: what it proposes depends on the known configurations alone.
 
-    Its model is trained only when somebody asks for it: `Study.fit`, `Study.recommended`, plots.
+    Its model is trained only when it is asked for: `Study.fit`, `Study.recommended`, plots.
     """
 
     uses_models = False
@@ -54,7 +54,7 @@ class RandomSampling(Sampling):
     """
 
     def propose(self, view: View, q: int) -> Proposal:
-        sampled = view.space.sample(q, view.generator)
+        sampled = view.space.points.sample(q, view.generator)
         return Proposal(select_new(sampled, view.observations, q, view.generator, view.chosen))
 
 
@@ -68,7 +68,7 @@ class SobolSampling(Sampling):
     """
 
     def propose(self, view: View, q: int) -> Proposal:
-        sobol = view.space.sobol(4 * q, view.seed, skip=len(view.observations))
+        sobol = view.space.points.sobol(4 * q, view.seed, skip=len(view.observations))
         return Proposal(select_new(sobol, view.observations, q, view.generator, view.chosen))
 
 
@@ -137,7 +137,7 @@ class GridSampling(Sampling):
         space = observations.space
         if self._grid is None or self._grid[0] is not space:
             entries = [self._entries(parameter) for parameter in space.parameters.values()]
-            self._grid, self._start = (space, space.snap(torch.cartesian_prod(*entries).view(-1, len(space)))), 0
+            self._grid, self._start = (space, space.points.snap(torch.cartesian_prod(*entries).view(-1, len(space)))), 0
         selector = UniqueSelector(observations, q, chosen)
         selector.add(self._grid[1][self._start :])
         if selector.rows and chosen is None:

@@ -42,7 +42,7 @@ def considered_rows(batch: LabelledBatch, observations: Observations) -> Tensor:
         observations: the same rows, and trials asked for since then.
     """
     newest = torch.arange(max(0, len(batch) - CONSIDERED), len(batch), device=batch.points.device)
-    best = observations.best_rows(CONSIDERED).to(newest)
+    best = observations.centres.best_rows(CONSIDERED).to(newest)
     rows: Tensor = torch.cat([best[best < len(batch)], newest]).unique()  # newer rows have no label yet
     return rows[batch.learned[rows]]
 
@@ -119,7 +119,7 @@ class SubsetStrategy(Strategy):
     def prepare(self, view: View) -> None:
         """Binds the model, and puts it on the device of the rows."""
         assert view.batch is not None
-        self._bind(view.space.without_fixed)
+        self._bind(view.space.points.without_fixed)
         self.model.generator = view.generator
         self.model.to(view.batch.points.device)
 

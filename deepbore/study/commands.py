@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from deepbore.data.inbox import Command, Inbox, numbered
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
+from deepbore.loop.state import RunState
 
 log = logging.getLogger(__name__)
 OF_ONE_RANK = ("stop", "note")  # what a run on several ranks takes up: the first one keeps the journal
@@ -21,8 +22,8 @@ class Changeable(Protocol):
         """All trials."""
 
     @property
-    def is_running(self) -> bool:
-        """Whether `optimize` is at work."""
+    def state(self) -> RunState:
+        """All that the run knows."""
 
     def withdraw(self, trial: Any, reason: str | None = None) -> None:
         """Takes trials back."""
@@ -58,7 +59,7 @@ def take_up(study: Changeable, ranks: int = 1, began: float = math.inf) -> None:
             raise SettingError(
                 f"a run on {ranks} ranks is not changed while it goes on. Stop it, and then {command.verb}."
             )
-        if command.verb == "stop" and not (study.is_running and command.at >= began):
+        if command.verb == "stop" and not (study.state.is_running and command.at >= began):
             raise SettingError("the run that was to stop is over.")
         VERBS[command.verb](study, command)
 

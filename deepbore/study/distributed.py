@@ -17,7 +17,7 @@ from deepbore.errors import SettingError, TrialError, ValueTypeError
 from deepbore.loop.recipe import shown
 from deepbore.space import SearchSpace
 from deepbore.study.options import Parts, check_parts
-from deepbore.study.study import Study
+from deepbore.study.study import Study, share
 from deepbore.worker.reporting import Reporting
 
 
@@ -113,7 +113,7 @@ class DistributedStudy:
     def _drive(self, study: Study) -> None:
         self.study = study
         self._reporting: dict[int, Reporting] = {}  # what the trials of this rank report, until they are told
-        study.share(self.ranks)
+        share(study, self.ranks)
 
     def _agree(self, settings: Mapping[str, Any]) -> None:
         """Raises SettingError, on every rank, unless all have the same settings."""

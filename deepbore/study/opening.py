@@ -11,17 +11,16 @@ from typing import Any, Protocol, Unpack, cast
 
 from deepbore.classifiers import Classifier
 from deepbore.data.journal import Journal, holds_anything
-from deepbore.data.lines import JOURNAL, first_line
-from deepbore.data.log import Log
+from deepbore.data.log import JOURNAL, Log, first_line, times_path
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History, replay
-from deepbore.data.times import times_path
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labelling
 from deepbore.loop.metrics import Metrics
 from deepbore.loop.recipe import Recipe, given_names, shown
 from deepbore.loop.state import RunState, as_seed, metrics_of, restore
 from deepbore.space import Parameter, SearchSpace
+from deepbore.space.search_space import as_space
 from deepbore.strategies import Strategy
 from deepbore.strategies.sampling import named_strategy
 from deepbore.study.options import Parts, StudyOptions, check_parts
@@ -37,7 +36,7 @@ class Writer(Protocol):
     """A study, as far as another one needs to know it that is to write the same journal."""
 
     @property
-    def is_running(self) -> bool: ...
+    def state(self) -> RunState: ...
 
     def close(self) -> None: ...
 
@@ -129,7 +128,7 @@ def loaded(
         parts["strategy"] = named_strategy(name)
     history = replay(journal if isinstance(journal, Log) else Journal(_in_directory(journal)), space)
     observations, header = history.observations, history.header
-    described, by_preference = header.get("recipe", {}), observations.by_preference
+    described, by_preference = header.get("recipe", {}), observations.ledger.by_preference
     recipe = Recipe.again(observations.space, observations.k, described, parts, observations.budget, by_preference)
     state = _state(observations, recipe, header["seed"], header.get("cost_limit"))
     observations.journal = history.journal
@@ -175,7 +174,7 @@ def _as_space(space: Any) -> SearchSpace:
         raise SettingError(
             f"space must be a SearchSpace, or a dict of parameters, but got {space!r:.100}. Give SearchSpace({{...}})."
         )
-    return SearchSpace.of(space)
+    return as_space(space)
 
 
 # --- a new run -------------------------------------------------------------------------------------------------------
@@ -209,7 +208,7 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
 
 def _state(observations: Observations, recipe: Recipe, seed: int, cost_limit: float | None) -> RunState:
     """The state of a run, if its labels can grade its outcomes."""
-    if recipe.labels.by_preference and not observations.by_preference:
+    if recipe.labels.by_preference and not observations.ledger.by_preference:
         raise SettingError(
             f"{type(recipe.labels).__name__} grades comparisons, but this is a study of values. Leave it out, or make "
             "the study with preferences=True."
@@ -266,7 +265,7 @@ def _same_run(path: Place, wanted: Observations, options: StudyOptions, check: C
 def _close_former(journal: Path) -> None:
     """Closes the study of this process that has the journal, if it is idle: the cell of a notebook is run again."""
     former = WRITERS.get(journal)
-    if former is None or former.is_running:
+    if former is None or former.state.is_running:
         return
     former.close()
     log.info("the study that had %s before is closed: this one goes on with it", journal)
@@ -281,8 +280,8 @@ def _other_parts(recipe: Recipe, described: Mapping[str, Any], parts: Parts) -> 
 
 def _other_directions(wanted: Observations, kept: Observations) -> list[str]:
     """What differs in directions, in words."""
-    if wanted.by_preference != kept.by_preference:
-        return [f"preferences is {wanted.by_preference}, was {kept.by_preference}"]
+    if wanted.ledger.by_preference != kept.ledger.by_preference:
+        return [f"preferences is {wanted.ledger.by_preference}, was {kept.ledger.by_preference}"]
     if wanted.objectives != kept.objectives:
         return [f"objectives is {', '.join(wanted.objectives)}, was {', '.join(kept.objectives)}"]
     if wanted.directions == kept.directions:

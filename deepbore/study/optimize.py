@@ -8,9 +8,10 @@ from deepbore.data.trial import Direction
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.space import Parameter, SearchSpace
+from deepbore.space.search_space import as_space
 from deepbore.study.options import Arguments, Options, explicit
 from deepbore.study.running import as_evaluator, check_names, check_run, check_takes_trial
-from deepbore.study.study import Result, Study
+from deepbore.study.study import Result, study_of
 from deepbore.validation import whole
 
 
@@ -83,9 +84,9 @@ def _optimized(
     whole(1, n_trials=n_trials)
     evaluator = as_evaluator(objective, options.workers)
     check_takes_trial(objective, options.budget, options.pruner)
-    check_names(objective, SearchSpace.of(space) if isinstance(space, Mapping) else space)
-    study = Study.of(space, options, partial(check_run, n_trials=n_trials, trainer=None, options=options))
-    left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
+    check_names(objective, as_space(space))
+    study = study_of(space, options, partial(check_run, n_trials=n_trials, trainer=None, options=options))
+    left = None if n_trials is None else max(0, n_trials - study.observations.ledger.n_asked)
     try:
         of_run = options.of_run
         of_run["workers"] = 1  # the evaluator has them

@@ -122,7 +122,7 @@ def refuse_steps(trainer: Mapping[str, Any], models: Sequence[Classifier]) -> No
 
 def check_run(state: RunState, n_trials: int | None, trainer: "Trainer | None", options: RunOptions) -> None:
     """Raises SettingError for a run that can't be, by the study's state, or that nothing ends."""
-    if state.observations.by_preference:
+    if state.observations.ledger.by_preference:
         raise SettingError("a study of preferences has no values to optimise. Call ask and prefer instead.")
     whole(0, n_trials=n_trials)
     rules = as_rules(options.stop_when, state)
@@ -173,8 +173,8 @@ class ProgressBar:
 
     def __enter__(self) -> Self:
         if self.shown:
-            n_pending = len(self.observations.pending_rows)
-            done = self.observations.n_asked - n_pending
+            n_pending = len(self.observations.columns.pending_rows)
+            done = self.observations.ledger.n_asked - n_pending
             self.bar = _tqdm()(total=self.goal, initial=done, desc="trials", unit="trial", dynamic_ncols=True)
             self._shows_warning, warnings.showwarning = warnings.showwarning, self._show_warning
         return self
@@ -205,8 +205,8 @@ class ProgressBar:
             "best": math.nan if best is None or best.value is None else best.value,
             "tau": float(logged.get("tau", math.nan)),
             "s/suggestion": float(logged.get("seconds_per_suggestion", math.nan)),
-            "failed": observations.n_failed or math.nan,
-            "pruned": observations.n_pruned or math.nan,
+            "failed": observations.ledger.statistics.n_failed or math.nan,
+            "pruned": observations.ledger.statistics.n_pruned or math.nan,
         }
         known = {name: f"{value:.4g}" for name, value in shown.items() if not math.isnan(value)}
         self.bar.set_postfix(known, refresh=False)
@@ -252,7 +252,7 @@ def run_trials(
         KeyboardInterrupt: after Ctrl-C or SIGTERM.
         ObjectiveError: for an objective that gives no values.
     """
-    goal = None if n_trials is None else state.observations.n_asked + n_trials
+    goal = None if n_trials is None else state.observations.ledger.n_asked + n_trials
     shown = is_interactive() if options.progress is None else options.progress
     run = Run(state, evaluator, goal, options.batch_size, control)
     if trainer is None and all(model.closed_form for model in state.models):
@@ -286,11 +286,11 @@ def _by_a_trainer(run: Run, trainer: "Trainer | None", shown: bool) -> None:
         from deepbore.loop.trial_logs import TrialLog
 
         control.listeners.append(TrialLog(observations, own.loggers))
-    controller = LoopController.of(run, logs=trainer is not None)
+    controller = LoopController(run, logs=trainer is not None)
     with bar, control.interrupts, tolerating_nan(own, "best_value"), listening(own, controller):
         fit(own, run.state.module, run.state.data)
     if not control.is_interrupted:
-        _log_early_end(own, observations.n_asked, run.n_trials)
+        _log_early_end(own, observations.ledger.n_asked, run.n_trials)
 
 
 def _log_early_end(trainer: "Trainer", n: int, goal: int | None) -> None:

@@ -184,7 +184,7 @@ class StudyServer:
         return self._calls.call(lambda: self.study.best_trial).result()
 
     def pending(self) -> list[Trial]:
-        """The trials that clients have: `Study.pending`."""
+        """The trials that clients have: `StudyTrials.pending`."""
         return self._calls.call(lambda: list(self.study.pending)).result()
 
     def close(self) -> None:
@@ -254,7 +254,7 @@ class AsyncStudyServer:
         return await self._called(lambda: self._calls.study.best_trial)
 
     async def pending(self) -> list[Trial]:
-        """The trials that clients have: `Study.pending`."""
+        """The trials that clients have: `StudyTrials.pending`."""
         return await self._called(lambda: list(self._calls.study.pending))
 
     async def close(self) -> None:

@@ -6,12 +6,14 @@ import math
 import os
 import threading
 import time
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, SupportsFloat, TypeVar, Unpack
 
 import numpy as np
@@ -39,17 +41,16 @@ from deepbore.data.outcome import Outcome, as_cost, as_noise, as_number, as_outc
 from deepbore.data.reports import Stages, as_step
 from deepbore.data.summary import Summary, summary_of
 from deepbore.data.trial import ROUNDING, Status, Trials, finite
-from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
+from deepbore.errors import DeepBoreError, DeprecatedUse, SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
-from deepbore.labels import Labelling
 from deepbore.loop.engine import Engine, TrialAllocator, learn
 from deepbore.loop.metrics import Metrics
-from deepbore.loop.recipe import Recipe
 from deepbore.loop.recommending import recommend
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Listener, RunControl, as_rules
 from deepbore.names import no_attribute
 from deepbore.space import Parameter, Params, SearchSpace
+from deepbore.space.search_space import check_known
 from deepbore.study.commands import take_up
 from deepbore.study.opening import WRITERS, Check, Loaded, loaded, opened
 from deepbore.study.options import (
@@ -117,7 +118,7 @@ class Result:
     def of(cls, study: "Study") -> "Result":
         """The result of a study so far."""
         observations = study.observations
-        values = observations.user_values.cpu().numpy()
+        values = observations.columns.user_values.cpu().numpy()
         if observations.k > 1:
             return cls(None, float("nan"), values, study)
         best = observations.best
@@ -127,8 +128,8 @@ class Result:
 
     @property
     def pareto_front(self) -> list[Trial]:
-        """The trade-offs to choose from, by all that the study knows now: `Study.pareto_front`."""
-        return self.study.pareto_front
+        """The trade-offs to choose from, by all that the study knows now: `StudyTrials.front`."""
+        return self.study.trials.front
 
     @property
     def recommended(self) -> Trial | None:
@@ -197,6 +198,20 @@ def locked_between_runs(method: "Callable[Concatenate[Study, P], T]") -> "Callab
     return call
 
 
+ELSEWHERE = {  # attribute of a study -> where it is, too
+    "add_csv": "add",
+    "classifier": "state.classifier",
+    "observations": "state.observations",
+    "pareto_front": "trials.front",
+    "pending": "trials.pending",
+    "space": "state.space",
+    "summary": "trials.summary",
+    "suspicious": "trials.suspicious",
+    "to_frame": "trials.to_frame",
+    "to_json": "trials.to_json",
+}
+
+
 @explicit
 class Study:
     """An optimisation that you drive: ask for trials, evaluate them where you like, tell their values.
@@ -204,6 +219,8 @@ class Study:
     A study may be used from several threads, one call at a time. A call that fails leaves it as it was. What a signal
     handler or a finalizer tells, corrects, withdraws, adds, annotates, fixes or enqueues while another call is at work
     in the same thread is done right after that; what it asks for then is refused.
+
+    What users need is here; `trials` can be asked for more, and `state` has what parts and plots ask.
 
     Args:
         space: the search space, or a dict of its parameters. Its default configuration is tried first, if it has one:
@@ -226,22 +243,6 @@ class Study:
     @clean_torch_state()
     def __init__(self, space: SearchSpace | Mapping[str, Parameter], **options: Unpack[StudyArguments]):
         self._begin(space, StudyOptions(**options))
-
-    @classmethod
-    @clean_torch_state()
-    def of(
-        cls, space: SearchSpace | Mapping[str, Parameter], options: StudyOptions, check: Check | None = None
-    ) -> Self:
-        """The study that a record of options describes.
-
-        Args:
-            space: the search space.
-            options: what the study is made of.
-            check: function of its state that raises an error for a run that can't be, before a journal is begun.
-        """
-        study = cls.__new__(cls)
-        study._begin(space, options, check)
-        return study
 
     @classmethod
     @clean_torch_state()
@@ -292,19 +293,19 @@ class Study:
         self._asked: dict[int, float] = {}  # row -> when `ask` gave it, in seconds since 1970
         self._stages: dict[int, Stages] = {}  # row -> the steps that a running trial has reported
         self._promoted: dict[int, int] = {}  # row -> the one that continues it, where `report` has promoted it
-        self.observations.to(self._device)
-        if self.observations.journal is not None:
-            weakref.finalize(self, self.observations.journal.close)
-            WRITERS[self.observations.journal.path] = self
+        self.state.observations.to(self._device)
+        if self.state.observations.journal is not None:
+            weakref.finalize(self, self.state.observations.journal.close)
+            WRITERS[self.state.observations.journal.path] = self
 
     def __repr__(self) -> str:
         """How many trials it has, and the best value."""
-        observations = self.observations
+        observations = self.state.observations
         counted = {
-            "pending": len(observations.pending_rows),
-            "failed": observations.n_failed,
-            "pruned": observations.n_pruned,
-            "withdrawn": observations.n_withdrawn,
+            "pending": len(observations.columns.pending_rows),
+            "failed": observations.ledger.statistics.n_failed,
+            "pruned": observations.ledger.statistics.n_pruned,
+            "withdrawn": observations.ledger.statistics.n_withdrawn,
         }
         parts = [f"{len(observations)} trials", *(f"{n} {status}" for status, n in counted.items() if n)]
         best = observations.best if observations.k == 1 else None
@@ -312,21 +313,39 @@ class Study:
 
     def _repr_html_(self) -> str:
         """The best trial, or the first of the front, as a table for notebooks."""
-        observations = self.observations
-        shown = self.pareto_front[:SHOWN]
+        observations = self.state.observations
+        shown = self.trials.front[:SHOWN]
         names = list(observations.objectives) or (
             ["value"] if observations.k == 1 else [f"value {j}" for j in range(observations.k)]
         )
         rows = [
-            [trial.id, *(trial.values or ()), *(trial.params.get(name, "") for name in self.space.names)]
+            [trial.id, *(trial.values or ()), *(trial.params.get(name, "") for name in self.state.space.names)]
             for trial in shown
         ]
-        return as_html(repr(self), rows, ["trial", *names, *self.space.names])
+        return as_html(repr(self), rows, ["trial", *names, *self.state.space.names])
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:  # elsewhere, and here as well: see `ELSEWHERE`
+        add_csv: Callable[..., None]
+        classifier: Classifier
+        observations: Observations
+        pareto_front: list[Trial]
+        pending: list[Trial]
+        space: SearchSpace
+        summary: Callable[[], Summary]
+        suspicious: list[Trial]
+        to_frame: "Callable[[], pd.DataFrame]"
+        to_json: Callable[..., str]
+    else:
 
         def __getattr__(self, name: str) -> Any:
-            raise no_attribute("a study", name, [each for each in dir(type(self)) if not each.startswith("_")])
+            """An attribute of a part; with a DeprecationWarning, if it is one that few use."""
+            if name in ELSEWHERE:
+                return attrgetter(ELSEWHERE[name])(self)
+            if name in FORMER:
+                what, read = FORMER[name]
+                warnings.warn(f"study.{name} is now {what}.", DeprecatedUse, stacklevel=2)
+                return read(self)
+            raise no_attribute("a study", name, [*(each for each in dir(type(self)) if each[0] != "_"), *ELSEWHERE])
 
     # --- ask ---------------------------------------------------------------------------------------------------------
 
@@ -375,9 +394,9 @@ class Study:
             >>> study.ask_one().params["lr"]
             0.001
         """
-        several = [as_params(each, self.space) for each in rows_of(params)]
+        several = [as_params(each, self.state.space) for each in rows_of(params)]
         for each in several:
-            self.space.encode_part(each)
+            self.state.space.points.encode_part(each)
         self._restore()
         for each in several:
             self._state.enqueue(each)
@@ -404,7 +423,7 @@ class Study:
             {'adam'}
         """
         self._restore()
-        self.observations.fix(params)
+        self.state.observations.fix(params)
 
     # --- tell --------------------------------------------------------------------------------------------------------
 
@@ -494,7 +513,7 @@ class Study:
             >>> study.best_trial.value, study.trials[1].status.name, study.trials[1].former[0].value
             (0.25, 'WITHDRAWN', -1000000.0)
         """
-        self.observations.withdraw(trial, reason)
+        self.state.observations.withdraw(trial, reason)
 
     def rerun(self, trials: Trial | int | Iterable[Trial | int] | Literal["failed"] = "failed") -> None:
         """Queues configurations of earlier trials for the next asks, as after a mistake in the program was mended.
@@ -530,7 +549,7 @@ class Study:
                 raise SettingError(f'trials are given by number, or as "failed", but got {trials!r:.100}.')
             return [trial for trial in own if trial.status is Status.FAILED]
         several = [trials] if isinstance(trials, Trial) or not isinstance(trials, Iterable) else list(trials)
-        found = [self.observations.trial(self.observations.row_of(each)) for each in several]
+        found = [self.state.observations.trial(self.state.observations.columns.row_of(each)) for each in several]
         if waiting := [trial.id for trial in found if trial.status is Status.PENDING]:
             raise TrialError(
                 f"a trial runs again once it has ended, but {waiting[0]} has not. Tell it, or withdraw it."
@@ -557,12 +576,12 @@ class Study:
             >>> study.ask_one().params["layers"]
             3
         """
-        known = self.observations.trial(self.observations.row_of(trial))
+        known = self.state.observations.trial(self.state.observations.columns.row_of(trial))
         if known.status is not Status.PENDING:
             raise TrialError(
                 f"a trial is edited before it runs, but {known.id} is {known.status}. Enqueue another one."
             )
-        self.enqueue({**known.params, **as_params(params, self.space)})
+        self.enqueue({**known.params, **as_params(params, self.state.space)})
         self.withdraw(known.id, EDITED)
 
     @queued
@@ -603,7 +622,7 @@ class Study:
             (0.31, 31.0)
         """
         _check_flags(failed=failed)
-        self.observations.correct(trial, value, constraints=constraints, failed=bool(failed), noise=noise)
+        self.state.observations.correct(trial, value, constraints=constraints, failed=bool(failed), noise=noise)
 
     def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
         """Takes the value of a running trial at a step, and says whether the trial should continue.
@@ -657,8 +676,8 @@ class Study:
     def _report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
         """`report` between runs."""
         self._resume()
-        observations, has_budget = self.observations, self.observations.budget is not None
-        row = observations.latest(observations.row_of(trial))
+        observations, has_budget = self.state.observations, self.state.observations.budget is not None
+        row = observations.latest(observations.columns.row_of(trial))
         if observations.status[row] != Status.PENDING:
             raise TrialError(f"a trial that has ended reports nothing, but trial {row} did. Ask for another.")
         outcome = value if isinstance(value, Outcome) else Outcome(value)
@@ -684,12 +703,12 @@ class Study:
         """`trial.report` of a trial that `ask` gave."""
         self._restore()
         held, number = self._held(trial), as_number(value, "a reported value")
-        self.observations.report(held, {self._placed(self.observations.row_of(held), step): number})
+        self.state.observations.report(held, {self._placed(self.state.observations.columns.row_of(held), step): number})
 
     def _placed(self, row: int, step: float) -> float:
         """The step that is kept: without a budget, one that is not greater than the last begins a stage behind it."""
         step = as_step(step)
-        if self.observations.budget is not None:
+        if self.state.observations.budget is not None:
             return step
         return self._stages.setdefault(row, Stages()).place(step)  # another process began the training again
 
@@ -698,13 +717,13 @@ class Study:
         row = trial.id if isinstance(trial, Trial) else int(trial)
         self._stages.pop(row, None)
         if (began := self._asked.pop(row, None)) is not None:
-            self.observations.note_times(row, began, time.time())
+            self.state.observations.note_times(row, began, time.time())
 
     def _held(self, trial: Trial | int) -> Trial | int:
         """The trial that a handle stands for: the latest one that `report` has promoted it to, or itself."""
         if not self._promoted:
             return trial
-        row = first = self.observations.row_of(trial)
+        row = first = self.state.observations.columns.row_of(trial)
         while row in self._promoted:
             row = self._promoted[row]
         return trial if row == first else row
@@ -712,7 +731,7 @@ class Study:
     def _running(self, rows: Sequence[int]) -> list[Trial]:
         """Pending trials as they are handed out: what they report is kept here."""
         reporter = _StudyReporter(self)
-        return [replace(trial, reporter=reporter) for trial in self.observations.trials(rows)]
+        return [replace(trial, reporter=reporter) for trial in self.state.observations.trials(rows)]
 
     @queued
     def prefer(self, better: Trial | int, worse: Trial | int) -> None:
@@ -741,7 +760,7 @@ class Study:
             >>> study.best_trial.value > 0
             True
         """
-        self.observations.prefer([(better, worse)])
+        self.state.observations.prefer([(better, worse)])
 
     @queued
     def annotate(self, trial: Trial | int, attributes: Mapping[str, Any]) -> None:
@@ -766,7 +785,7 @@ class Study:
             >>> study.trials[0].attributes["host"]
             'node7'
         """
-        self.observations.annotate(trial, attributes)
+        self.state.observations.annotate(trial, attributes)
 
     @queued
     def note(
@@ -794,25 +813,25 @@ class Study:
         if isinstance(tags, str):
             raise ValueTypeError(f"tags are several texts, as in tags=[{tags!r:.60}], but got one text.")
         self._restore()
-        self.observations.note(trial, text, None if tags is None else tuple(dict.fromkeys(tags)))
+        self.state.observations.note(trial, text, None if tags is None else tuple(dict.fromkeys(tags)))
 
     @queued
     def _log(self, trial: Trial | int, given: Mapping[str, float], step: float | None) -> None:
         """`trial.log` of a trial that `ask` gave."""
         self._restore()
-        self.observations.log(self._held(trial), given, step)
+        self.state.observations.log(self._held(trial), given, step)
 
     @queued
     def _attach(self, trial: Trial | int, artifact: Artifact) -> None:
         """`trial.log_artifact` of a trial that `ask` gave."""
         self._restore()
-        self.observations.attach(self._held(trial), artifact)
+        self.state.observations.attach(self._held(trial), artifact)
 
     @queued
     def add(
         self,
-        columns: Mapping[str, Any],
-        values: Sequence[Any] | SupportsFloat,
+        columns: Mapping[str, Any] | str | os.PathLike[str],
+        values: Sequence[Any] | SupportsFloat | str | None = None,
         *,
         constraints: Any = None,
         budgets: Any = None,
@@ -820,75 +839,79 @@ class Study:
         noise: Any = None,
         outside: Outside = "raise",
         defaults: Mapping[str, Any] | None = None,
+        value: str = "value",
     ) -> None:
-        """Adds earlier results, one or a million.
+        """Adds earlier results, one or a million; also those in a CSV file.
 
         Args:
-            columns: name -> n values (a dict of columns or a DataFrame), or of one trial name -> value.
-            values: n objective values (n x k for several objectives), or one; NaN and infinite ones count as failed.
+            columns: name -> n values (a dict of columns or a DataFrame), or of one trial name -> value. Or a CSV file
+                in UTF-8, as `trials.to_frame` writes it: a column for each parameter and one for the values, empty for
+                failures. Several objectives stand by their names, or as value_0, ..., and beside them may stand
+                constraint_0, ..., budget, noise and task. Pending trials are left out.
+            values: n objective values (n x k for several objectives), or one; NaN and infinite ones count as failed. Of
+                a file the name of their column, "value" by default.
             constraints: n x c black-box constraints, or c of one trial; NaN in rows that have none.
             budgets: spent on each, n or one for all, where the study has a budget: the highest rung for NaN.
             task: name of an earlier task that they are of, in the same space, better in the same direction; None for
                 this one. Its values are graded among themselves; it suggests where to begin, and the classifier learns
-                from it as much as it forecasts this task (see docs/outcomes.md).
+                from it as much as it forecasts this task (see docs/outcomes.md). Of a file it counts for rows that name
+                none.
             noise: standard deviations of the values, n or one for all.
             outside: "drop" leaves out rows that the space has not, such as after its ranges were narrowed, with a log
                 message; "raise" refuses them.
             defaults: name -> value of parameters that the results lack: those that the space had not then.
+            value: another way to name the column of values in a file.
 
         Raises:
             PointError: naming the row, for configurations outside the space.
             ShapeError: if there is not one value for each row.
             ValueTypeError: for another number of constraints than before.
             SettingError: for a budget that is no rung, several budgets in a study without, or a task beside budgets.
+            TableError: naming line and column, for an unexpected column or entry of a file.
         """
         about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
+        if isinstance(columns, (str, os.PathLike)) or (columns is None and values is None):
+            _check_file(values, about)
+            named = values if isinstance(values, str) else value
+            results = [results_for(self._state, **each) for each in self._read(columns, named, task, outside, defaults)]
+        else:
+            required(values=values)
+            results = list(self._inside(columns, values, about, outside, defaults))
+        observations = self._state.observations
+        for each in [observations.appendable(each) for each in results]:
+            observations.append(each)
+
+    def _inside(
+        self, columns: Any, values: Any, about: dict[str, Any], outside: Outside, defaults: Mapping[str, Any] | None
+    ) -> Iterator[ImportedResults]:
+        """Results in memory, still to be appended; none if all are outside the space."""
+        space = self._state.space
         if defaults:
-            columns = with_defaults(columns, defaults, self.space)
-        inside = rows_inside(self.space, columns, values, about) if dropped(outside) else (columns, values, about)
+            columns = with_defaults(columns, defaults, space)
+        inside = rows_inside(space, columns, values, about) if dropped(outside) else (columns, values, about)
         if inside is not None:
             columns, values, about = inside
-            self.observations.append(results_for(self._state, columns, values, **about))
+            yield results_for(self._state, columns, values, **about)
 
-    @queued
-    def add_csv(
+    def _read(
         self,
         path: str | os.PathLike[str],
-        value: str = "value",
-        *,
-        task: str | None = None,
-        outside: Outside = "raise",
-        defaults: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
-
-        What `to_frame` writes beside these is read, too: several objectives by their names, or as value_0, ...,
-        constraint_0, ..., budget, noise and task. Pending trials are left out.
-
-        Args:
-            path: the file, in UTF-8.
-            value: name of the column of values.
-            task: name of the task of those rows that name none, as in `add`.
-            outside: what becomes of rows outside the space, as in `add`.
-            defaults: name -> value of parameters that have no column in the file.
-
-        Raises:
-            TableError: naming line and column, for an unexpected column or entry.
-            PointError, ValueTypeError, SettingError: as of `add`; then nothing is added.
-        """
-        observations = self.observations
-        with_budget = observations.budget is not None
+        value: str,
+        task: str | None,
+        outside: Outside,
+        defaults: Mapping[str, Any] | None,
+    ) -> Iterator[dict[str, Any]]:
+        """Results in a CSV file, as arguments of `results_for`."""
+        observations = self._state.observations
         about: dict[str, Any] = {
             "objectives": observations.k,
             "names": observations.objectives,
             "defaults": defaults,
             "task": task,
-            "has_budget": with_budget,
+            "has_budget": observations.budget is not None,
             "drops": dropped(outside),
         }
-        read = read_csv(path, self.space, value, **about)
-        for results in [observations.appendable(results_for(self._state, **vars(each))) for each in read]:
-            observations.append(results)
+        return (vars(each) for each in read_csv(path, observations.space, value, **about))
 
     # --- run ---------------------------------------------------------------------------------------------------------
 
@@ -930,30 +953,30 @@ class Study:
         """
         settings = RunOptions(**options)
         evaluator = as_evaluator(objective, settings.workers)
-        check_takes_trial(objective, self.observations.budget, self._state.recipe.pruner)
-        check_names(objective, self.space)
+        check_takes_trial(objective, self.state.observations.budget, self._state.recipe.pruner)
+        check_names(objective, self.state.space)
         check_run(self._state, n_trials, trainer, settings)
         self._resume()
         self._state.check_classifier()
-        if self.observations.journal is not None:
-            self.observations.journal.open()  # refused while another process has it, and before any evaluation
+        if self.state.observations.journal is not None:
+            self.state.observations.journal.open()  # refused while another process has it, and before any evaluation
         listeners = [self._listener(each) for each in settings.callbacks]
         rules = as_rules(settings.stop_when, self._state)
         control = RunControl(rules, settings.timeout, settings.max_failures, listeners, self._unlocked)
         began = time.time()
         listeners.append(lambda _row, _outcome: take_up(self, control.engine.ranks.world, began))
-        self._control = control
+        self._control, self._state.is_running = control, True
         try:
             if trainer is None or trainer.world_size == 1:  # with several ranks after the first trial
                 self._take_up(began=began)
             run_trials(self._state, evaluator, n_trials, trainer, self._control, settings)
         finally:
-            self._control = None
-        return self.result
+            self._control, self._state.is_running = None, False
+        return Result.of(self)
 
     def _take_up(self, ranks: int = 1, began: float = math.inf) -> None:
         """Does what waits in the inbox, as other threads may do it, before this one goes on."""
-        if self.observations.journal is not None:
+        if self.state.observations.journal is not None:
             with self._unlocked():
                 take_up(self, ranks, began)
 
@@ -961,7 +984,7 @@ class Study:
         """Function of a trial's row and outcome that calls a function of the study and the trial."""
 
         def on_trial(row: int, _outcome: Outcome) -> None:
-            callback(self, self.observations.trial(row))
+            callback(self, self.state.observations.trial(row))
 
         return on_trial
 
@@ -978,11 +1001,6 @@ class Study:
             except KeyboardInterrupt:  # while another thread has it: the error is handled with the lock
                 self._lock.acquire()
                 raise
-
-    @property
-    def is_running(self) -> bool:
-        """Whether `optimize` is at work."""
-        return self._control is not None
 
     def stop(self) -> None:
         """Ends the run in progress, if any, after its running trials: from a callback, or another thread."""
@@ -1016,22 +1034,7 @@ class Study:
         finally:
             generator.set_state(stream)
             labels.load_state_dict(remembered)
-        return self.classifier
-
-    @locked_between_runs
-    def reseed(self, seed: int) -> None:
-        """Continues with another stream of random numbers, as copies of a study in several processes must.
-
-        It is kept with the next `ask`: a study that is loaded before that has its former seed.
-        """
-        self._resume()
-        self._state.reseed(seed)
-
-    @locked
-    def share(self, ranks: Ranks) -> None:
-        """Proposes with copies of this study on other ranks (see `DistributedStudy`); the first keeps the journal."""
-        self._resume()
-        self._allocator = TrialAllocator(Engine(self._state, ranks), self._device)
+        return self._state.classifier
 
     def __enter__(self) -> Self:
         """The study, whose journal is closed at the end: `with Study(space, journal="run.jsonl") as study`."""
@@ -1043,8 +1046,8 @@ class Study:
     @queued
     def close(self) -> None:
         """Leaves the journal to another writer; the end of the study or of the process does so, too."""
-        if self.observations.journal is not None:
-            self.observations.journal.close()
+        if self.state.observations.journal is not None:
+            self.state.observations.journal.close()
 
     # --- read --------------------------------------------------------------------------------------------------------
 
@@ -1055,7 +1058,7 @@ class Study:
         Raises:
             SettingError: for a study of several objectives, which has no single best. See `pareto_front`.
         """
-        return self.observations.best
+        return self.state.observations.best
 
     @property
     def best_params(self) -> Params | None:
@@ -1066,28 +1069,6 @@ class Study:
     def best_value(self) -> float | None:
         """The value of `best_trial`, in the user's sign; None while there is none."""
         return None if (best := self.best_trial) is None else best.value
-
-    @property
-    def pareto_front(self) -> list[Trial]:
-        """The feasible trials that are not dominated: none other is better in one objective and no worse in the rest.
-
-        They stand in the order of the first objective, best first; of trials with equal values there is the first. With
-        one objective it is the best trial alone.
-        """
-        if self.observations.k == 1:
-            return [] if self.best_trial is None else [self.best_trial]
-        return self.observations.front
-
-    @property
-    def suspicious(self) -> list[Trial]:
-        """The trials of this run whose values the other trials contradict, in the order of asking.
-
-        A value is suspicious if it is much better than all others predict, until a trial beside it comes close; or if
-        it is far worse than all ordinary ones, although the others predict an ordinary value at its place. These trials
-        count as failed in all that the study learns and decides: no single wrong value misleads it. `best_trial` and
-        `pareto_front` go by the values as they were told. A warning names those that are too good (`SuspiciousValue`).
-        """
-        return self.observations.trials(self.observations.suspicion.rows)
 
     @property
     def recommended(self) -> Trial | None:
@@ -1108,134 +1089,36 @@ class Study:
             SettingError: for a study of several objectives; or for a classifier that can't be copied.
         """
         row = self._recommended_row()
-        return None if row is None else self.observations.trial(row)
+        return None if row is None else self.state.observations.trial(row)
 
     @locked
     def _recommended_row(self) -> int | None:
         self._restore()
         self._state.check_classifier()
-        told = self.observations
-        known = len(told), told.n_complete, told.n_failed, told.revision
+        told = self.state.observations
+        known = len(told), told.ledger.statistics.n_complete, told.ledger.statistics.n_failed, told.ledger.revision
         if self._recommendation is None or self._recommendation[0] != known:
             self._recommendation = known, recommend(self._state)
         return self._recommendation[1]
 
     @property
-    def result(self) -> Result:
-        """The result so far."""
-        return Result.of(self)
-
-    @property
-    def trials(self) -> Trials:
+    def trials(self) -> "StudyTrials":
         """All trials in the order of asking, a read-only sequence: each trial is made when it is read."""
-        observations = self.observations
-        return Trials(observations.trials, range(len(observations)))
-
-    @property
-    def pending(self) -> list[Trial]:
-        """The trials that were asked for and not told, in the order of asking, as after a crash."""
-        return self._running(self.observations.pending_rows.tolist())
-
-    def summary(self) -> Summary:
-        """The study in at most ten lines: what was found, what failed or is doubted, what limits it, what to do next.
-
-        Limits are noise (equal configurations differ as much as the best ones), bounds on which the best trials lie,
-        and corners. `print(study.summary())`; of a run on the disk `deepbore summary RUN` says the same.
-
-        Example:
-            >>> from deepbore import Real, minimize
-            >>> print(minimize(lambda params: -params["x"], {"x": Real(0, 1)}, 25, seed=0).study.summary().advice[0])
-            widen the range, if that makes sense: high of x
-        """
-        return summary_of(
-            self.observations.ledger,
-            self.space.to_dict(),
-            self.objectives,
-            [trial.id for trial in self.suspicious],
-        )
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The study as JSON: space, directions, seed, the best trial, and all trials as `Trial.to_dict` gives them.
-
-        Choices that are objects have their names. What is not finite is null. For programs that read results; a study
-        continues from its journal alone.
-
-        Args:
-            path: a file that it is written to, too.
-        """
-        kept = self.observations.ledger
-        best = [trial.id for trial in kept.front] if self.observations.k > 1 else [kept.best.id] if kept.best else []
-        told = {
-            "space": self.space.to_dict(),
-            "directions": list(self.observations.directions),
-            "objectives": list(self.objectives),
-            "seed": self.seed,
-            "best": best,
-            "trials": [trial.to_dict() for trial in kept.trials],
-        }
-        text = json.dumps(finite(told), indent=1)
-        if path is not None:
-            replace_file(as_path(path, "the study as JSON"), f"{text}\n".encode())
-        return text
-
-    def to_frame(self) -> "pd.DataFrame":
-        """A pandas DataFrame: one row a trial, with id, parameters, value and status.
-
-        Raises:
-            MissingPackage: without pandas.
-        """
-        return as_frame(self.observations.columns, self.observations.objectives)
-
-    @property
-    def observations(self) -> Observations:
-        """All trials as tensors."""
-        observations = self._state.observations
-        if observations.write_ahead_log.is_interrupted and not self._is_entered and self._lock.acquire(blocking=False):
-            try:
-                observations.complete_pending_write()
-            finally:
-                self._lock.release()
-        return observations
-
-    @property
-    def objectives(self) -> tuple[str, ...]:
-        """The names of the objectives, as `directions={...}` gave them; empty where they have none."""
-        return self.observations.objectives
-
-    @property
-    def space(self) -> SearchSpace:
-        """The search space."""
-        return self._state.space
-
-    @property
-    def recipe(self) -> Recipe:
-        """The parts of the run."""
-        return self._state.recipe
-
-    @property
-    def classifier(self) -> Classifier:
-        """The model of the labels."""
-        return self.recipe.classifier
-
-    @property
-    def labels(self) -> Labelling:
-        """How outcomes become labels."""
-        return self.recipe.labels
-
-    @property
-    def seed(self) -> int:
-        """Of everything random in the run."""
-        return self._state.seed
+        return StudyTrials(self)
 
     @property
     def state(self) -> RunState:
-        """All that the run knows; of a loaded study only its trials and parts until it continues."""
-        return self._state
+        """What parts, plots and integrations ask: all that the run knows (`deepbore.loop.state.RunState`).
 
-    @property
-    def metrics(self) -> Metrics | None:
-        """How well the latest proposals were predicted, as a run with a Trainer logs it; None for other runs."""
-        return self._state.metrics if self._loaded is None else self._loaded.metrics
+        Of a loaded study these are only its trials and parts, until it continues.
+        """
+        log = self._state.observations.write_ahead_log
+        if log.is_interrupted and not self._is_entered and self._lock.acquire(blocking=False):
+            try:
+                log.complete_pending_write()
+            finally:
+                self._lock.release()
+        return self._state
 
     # --- within ------------------------------------------------------------------------------------------------------
 
@@ -1247,13 +1130,13 @@ class Study:
     def _resume(self) -> None:
         """Restores the state of a loaded run, the classifier included, and continues it."""
         if self._loaded is not None:
-            self.space.check_known()
+            check_known(self._state.space)
             self._loaded.resume()
             self._loaded = None
 
     def _settle(self) -> None:
         """Ends what interrupts have left undone, those that came upon its clearing up included."""
-        self._state.observations.complete_pending_write()
+        self._state.observations.write_ahead_log.complete_pending_write()
         self._allocator.settle()
 
     @property
@@ -1283,6 +1166,150 @@ class Study:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.RLock(), _later=deque(), _control=None)
+        self._state.is_running = False
+
+
+class StudyTrials(Trials):
+    """All trials of a study in the order of asking, and some of them by what they are.
+
+    Args:
+        study: the study.
+    """
+
+    def __init__(self, study: Study):
+        observations = study.state.observations
+        super().__init__(observations.trials, range(len(observations)))
+        self._study = study
+
+    @property
+    def pending(self) -> list[Trial]:
+        """The trials that were asked for and not told, in the order of asking, as after a crash."""
+        return self._study._running(self._study.state.observations.columns.pending_rows.tolist())
+
+    @property
+    def front(self) -> list[Trial]:
+        """The feasible trials that are not dominated: none other is better in one objective and no worse in the rest.
+
+        They stand in the order of the first objective, best first; of trials with equal values there is the first. With
+        one objective it is the best trial alone.
+        """
+        observations = self._study.state.observations
+        if observations.k > 1:
+            return observations.front
+        return [] if observations.best is None else [observations.best]
+
+    @property
+    def suspicious(self) -> list[Trial]:
+        """The trials of this run whose values the other trials contradict, in the order of asking.
+
+        A value is suspicious if it is much better than all others predict, until a trial beside it comes close; or if
+        it is far worse than all ordinary ones, although the others predict an ordinary value at its place. These trials
+        count as failed in all that the study learns and decides: no single wrong value misleads it. `best_trial` and
+        `front` go by the values as they were told. A warning names those that are too good (`SuspiciousValue`).
+        """
+        observations = self._study.state.observations
+        return observations.trials(observations.suspicion.rows)
+
+    def summary(self) -> Summary:
+        """The study in at most ten lines: what was found, what failed or is doubted, what limits it, what to do next.
+
+        Limits are noise (equal configurations differ as much as the best ones), bounds on which the best trials lie,
+        and corners. `print(study.summary())`; of a run on the disk `deepbore summary RUN` says the same.
+
+        Example:
+            >>> from deepbore import Real, minimize
+            >>> print(minimize(lambda params: -params["x"], {"x": Real(0, 1)}, 25, seed=0).study.summary().advice[0])
+            widen the range, if that makes sense: high of x
+        """
+        state = self._study.state
+        observations, suspicious = state.observations, [trial.id for trial in self.suspicious]
+        return summary_of(observations.ledger, state.space.to_dict(), observations.objectives, suspicious)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The study as JSON: space, directions, seed, the best trial, and all trials as `Trial.to_dict` gives them.
+
+        Choices that are objects have their names. What is not finite is null. For programs that read results; a study
+        continues from its journal alone.
+
+        Args:
+            path: a file that it is written to, too.
+        """
+        state = self._study.state
+        observations, kept = state.observations, state.observations.ledger
+        best = [trial.id for trial in kept.front] if observations.k > 1 else [kept.best.id] if kept.best else []
+        told = {
+            "space": state.space.to_dict(),
+            "directions": list(observations.directions),
+            "objectives": list(observations.objectives),
+            "seed": state.seed,
+            "best": best,
+            "trials": [trial.to_dict() for trial in kept.trials],
+        }
+        text = json.dumps(finite(told), indent=1)
+        if path is not None:
+            replace_file(as_path(path, "the study as JSON"), f"{text}\n".encode())
+        return text
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A pandas DataFrame: one row a trial, with id, parameters, value and status.
+
+        Raises:
+            MissingPackage: without pandas.
+        """
+        observations = self._study.state.observations
+        return as_frame(observations.columns, observations.objectives)
+
+
+# --- what doors and integrations do with a study ---------------------------------------------------------------------
+
+
+@clean_torch_state()
+def study_of(space: SearchSpace | Mapping[str, Parameter], options: StudyOptions, check: Check | None = None) -> Study:
+    """The study that a record of options describes.
+
+    Args:
+        space: the search space.
+        options: what the study is made of.
+        check: function of its state that raises an error for a run that can't be, before a journal is begun.
+    """
+    study = Study.__new__(Study)
+    study._begin(space, options, check)
+    return study
+
+
+def metrics_of(study: Study) -> Metrics | None:
+    """How well the latest proposals were predicted, as a run with a Trainer logs it; None for other runs."""
+    return study._state.metrics if study._loaded is None else study._loaded.metrics
+
+
+@locked_between_runs
+def reseed(study: Study, seed: int) -> None:
+    """Continues with another stream of random numbers, as copies of a study in several processes must.
+
+    It is kept with the next `ask`: a study that is loaded before that has its former seed.
+    """
+    study._resume()
+    study._state.reseed(seed)
+
+
+@locked
+def share(study: Study, ranks: Ranks) -> None:
+    """Proposes with copies of a study on other ranks (see `DistributedStudy`); the first keeps the journal."""
+    study._resume()
+    study._allocator = TrialAllocator(Engine(study._state, ranks), study._device)
+
+
+FORMER: dict[str, tuple[str, Callable[[Study], Any]]] = {  # attribute -> what it is now, and how it is read
+    "recipe": ("study.state.recipe", attrgetter("state.recipe")),
+    "labels": ("study.state.recipe.labels", attrgetter("state.recipe.labels")),
+    "seed": ("study.state.seed", attrgetter("state.seed")),
+    "objectives": ("study.state.observations.objectives", attrgetter("state.observations.objectives")),
+    "result": ("Result.of(study)", Result.of),
+    "metrics": ("deepbore.study.study.metrics_of(study)", metrics_of),
+    "is_running": ("study.state.is_running", attrgetter("state.is_running")),
+    "reseed": ("deepbore.study.study.reseed(study, seed)", lambda study: partial(reseed, study)),
+    "share": ("deepbore.study.study.share(study, ranks)", lambda study: partial(share, study)),
+}
 
 
 class _StudyReporter:
@@ -1326,6 +1353,18 @@ def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **abou
     elif observations.budget is None and (different := several_budgets(about["budgets"], observations)):
         raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
     return ImportedResults.read(observations.space, observations.k, columns, values, **about)
+
+
+def _check_file(values: Any, about: Mapping[str, Any]) -> None:
+    """Raises ValueTypeError for what stands in a CSV file, and is given beside it."""
+    given = [name for name, each in about.items() if each is not None and name != "task"]
+    if values is not None and not isinstance(values, str):
+        given.append("values")
+    if given:
+        raise ValueTypeError(
+            f"a CSV file has its {', '.join(given)} in columns, but got {given[0]}= beside it. Leave them out, or give "
+            'the name of the column of values: add("results.csv", "loss").'
+        )
 
 
 def _check_flags(**flags: Any) -> None:

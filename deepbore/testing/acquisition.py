@@ -67,7 +67,7 @@ def check_value_gradient(acquisition: Acquisition, classifier: Classifier) -> No
     space = TOY_SPACES["continuous"]
     fit(classifier, toy_data(space), epochs=2)
     acquisition.check(classifier)
-    points = space.sample(9, torch.Generator().manual_seed(6)).requires_grad_(classifier.differentiable)
+    points = space.points.sample(9, torch.Generator().manual_seed(6)).requires_grad_(classifier.differentiable)
     values = acquisition.resolved(classifier)(classifier.posterior(points), classifier.best_label)
     require_shape(values, (9,), f"values with {type(classifier).__name__}")
     if not classifier.differentiable:

@@ -52,9 +52,9 @@ def check_proposals(candidates: Candidates, classifier: Classifier, space: Searc
         one, other = (deepcopy(candidates).propose(_search(classifier, data.observations), Q) for _ in range(2))
     require_shape(one, (Q, len(space)), f"the proposals {where}")
     require_equal(one, other, f"{where}, the same seed must give the same proposals")
-    count = len(set(space.identify(one)))
+    count = len(set(space.points.identify(one)))
     require(count == Q, f"{where}, {Q} proposals must be {Q} configurations, but are {count}")
-    old = data.observations.unseen(one).count(False)
+    old = data.observations.columns.unseen(one).count(False)
     require(old == 0, f"{where}, proposals must be new, but {old} of {Q} are evaluated or pending")
     snapped = space.encode(space.decode(one))
     require_equal(snapped, one, f"{where}, proposals must be points of configurations (`space.snap`)", 1e-9)
@@ -64,8 +64,8 @@ def check_proposals(candidates: Candidates, classifier: Classifier, space: Searc
 
 def check_quality(search: Search, proposed: Tensor, where: str = "") -> None:
     """The mean value of proposals is above that of three quarters of random new configurations."""
-    random = search.space.sample(1000, torch.Generator().manual_seed(9))
-    random = random[torch.tensor(search.observations.unseen(random))]
+    random = search.space.points.sample(1000, torch.Generator().manual_seed(9))
+    random = random[torch.tensor(search.observations.columns.unseen(random))]
     bar = float(search.values(random).double().quantile(UPPER))
     mean = float(search.values(proposed).double().mean())
     require(
@@ -91,12 +91,13 @@ def check_exhaustion(candidates: Candidates, classifier: Classifier) -> None:
     """A finite space is proposed to its last configuration; a further proposal is refused without random draws."""
     space = TOY_SPACES["finite"]
     data = toy_data(space, 0)
-    points = space.enumerate()
+    points = space.points.enumerate()
     for row in data.observations.reserve(points[:-2]):
         data.observations.tell(row, float(row))
     search = _search(fit(classifier, data, epochs=1), data.observations)
-    last = set(space.identify(candidates.propose(search, 2)))
-    require(last == set(space.identify(points[-2:])), f"the last two configurations must be proposed, but got {last}")
+    last = set(space.points.identify(candidates.propose(search, 2)))
+    left = set(space.points.identify(points[-2:]))
+    require(last == left, f"the last two configurations must be proposed, but got {last}")
     before = search.generator.get_state()
     require_raises(SpaceExhausted, lambda: candidates.propose(search, 3), "three proposals where two are left")
     moved = not torch.equal(before, search.generator.get_state())

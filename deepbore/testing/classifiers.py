@@ -121,7 +121,7 @@ def check_shapes(classifier: Classifier, space: SearchSpace) -> None:
     """The posterior has the declared shapes and capabilities; points of another shape are refused."""
     fit(classifier, toy_data(space), epochs=1)
     require(classifier.ready, "a classifier must be ready once it has been fitted to good and bad points, but is not")
-    points = space.sample(7, torch.Generator().manual_seed(1))
+    points = space.points.sample(7, torch.Generator().manual_seed(1))
     with torch.no_grad():
         posterior = classifier.posterior(points)
         check_posterior(posterior, 7, classifier.capabilities)
@@ -146,7 +146,7 @@ def check_weights(classifier: Classifier) -> None:
     """Rows of negligible weight, such as pending ones, have a negligible influence: AUROC > 0.8."""
     space = TOY_SPACES["continuous"]
     data = toy_data(space, 150, ThresholdLabels(0.3))
-    points = space.sample(2000, torch.Generator().manual_seed(2))
+    points = space.points.sample(2000, torch.Generator().manual_seed(2))
     data.observations.reserve(points[toy_objective(space, points).argsort()[:200]])  # pending where it is good
     fit(classifier, data, epochs=10)
     area = _area(classifier, space)
@@ -212,7 +212,7 @@ def check_gradient(classifier: Classifier) -> None:
     """The gradients of mean and standard deviation in the points agree with finite differences."""
     space = TOY_SPACES["continuous"]
     classifier = fit(classifier, toy_data(space), epochs=3).double()
-    points = space.sample(20, torch.Generator().manual_seed(2))
+    points = space.points.sample(20, torch.Generator().manual_seed(2))
     step = 1e-6 * torch.randn(points.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     for part in ("mean", "std") if "std" in classifier.capabilities else ("mean",):
         leaf = points.clone().requires_grad_(True)
@@ -243,4 +243,4 @@ def _area(classifier: Classifier, space: SearchSpace) -> float:
 
 @torch.no_grad()
 def _scores(classifier: Classifier, space: SearchSpace) -> Tensor:
-    return classifier.posterior(space.sample(11, torch.Generator().manual_seed(4))).mean
+    return classifier.posterior(space.points.sample(11, torch.Generator().manual_seed(4))).mean

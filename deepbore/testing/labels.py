@@ -113,7 +113,7 @@ def check_nothing_to_label(labelling: Labelling, objectives: int) -> None:
     empty = labelling(observations)
     require_shape(empty.z, (0, labelling.outputs), "z of no rows")
     require(not empty.separable, "no rows must not be separable")
-    observations.reserve(observations.space.sample(2, torch.Generator().manual_seed(5)))
+    observations.reserve(observations.space.points.sample(2, torch.Generator().manual_seed(5)))
     pending = labelling(observations)
     require_shape(pending.z, (2, labelling.outputs), "z of two pending rows")
     require(not pending.separable, "two pending rows must not be separable")

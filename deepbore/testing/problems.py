@@ -30,7 +30,7 @@ def check_problem(problem: Problem, trials: int = 5) -> None:
     directions = tuple(problem.directions)
     require(directions and set(directions) <= known, f"directions must be from {sorted(known)}, but are {directions}")
     check_pickle(problem)
-    points = problem.space.sample(trials, torch.Generator().manual_seed(10))
+    points = problem.space.points.sample(trials, torch.Generator().manual_seed(10))
     for number, params in enumerate(problem.space.decode(points)):
         given = dict(params)
         outcome = as_outcome(problem(params, **({"trial": number} if problem.numbered else {})))

@@ -129,16 +129,16 @@ def check_plain_data(parameter: Parameter) -> None:
 def check_space_of(parameter: Parameter) -> None:
     """In a space it is sampled and encoded, and its readings are in [-1, 1]."""
     space = SearchSpace({"p": parameter})
-    points = space.sample(N, torch.Generator().manual_seed(12))
+    points = space.points.sample(N, torch.Generator().manual_seed(12))
     again = space.encode(space.decode(points))
-    require_equal(again, space.snap(points), "a sampled point, decoded and encoded, must be the same", ROUNDING)
-    features = space.features(points)
-    require_shape(features, (N, space.features.size), "features")
+    require_equal(again, space.points.snap(points), "a sampled point, decoded and encoded, must be the same", ROUNDING)
+    features = space.points.features(points)
+    require_shape(features, (N, space.points.features.size), "features")
     readings = features[:, : len(parameter.readings())]
     low, high = (float(readings.min()), float(readings.max())) if readings.shape[1] else (0.0, 0.0)
     require(low >= -1 and high <= 1, f"readings must be in [-1, 1], but are in [{low:.3g}, {high:.3g}]")
     require(bool(features.isfinite().all()), "descriptors must be finite")
-    coordinates = Coordinates(space)(points)
+    coordinates = Coordinates(space.points)(points)
     require_shape(coordinates, (N, coordinates.shape[-1]), "coordinates")
 
 

@@ -73,7 +73,7 @@ def check_strategy_exhaustion(make: Callable[[], Strategy]) -> None:
     """A finite space is proposed to its last configuration, and then refused."""
     space = TOY_SPACES["finite"]
     study = Study(space, strategy=complete(make()), n_initial=N_INITIAL)
-    points = space.enumerate()
+    points = space.points.enumerate()
     known, left = points[:-3], points[-3:]
     configurations = space.decode(known)
     columns = {name: [each[name] for each in configurations] for name in space.names}
@@ -102,9 +102,9 @@ class _Watched(Strategy):
         points, space = proposal.points, view.space
         shape = tuple(points.shape)
         require(shape == (q, len(space)), f"{self.where}, {q} points must be proposed, but their shape is {shape}")
-        count = len(set(space.identify(points)))
+        count = len(set(space.points.identify(points)))
         require(count == q, f"{self.where}, {q} proposals must be {q} configurations, but are {count}")
-        old = view.observations.unseen(points).count(False)
+        old = view.observations.columns.unseen(points).count(False)
         require(old == 0, f"{self.where}, proposals must be new, but {old} of {q} are evaluated or pending")
         apart = float((space.encode(space.decode(points)) - points).abs().max())
         require(apart <= 1e-9, f"{self.where}, proposals must be points of configurations (`space.snap`)")

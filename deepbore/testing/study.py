@@ -87,9 +87,9 @@ def check_resume(
 
 def resumed_objective(space: SearchSpace, points: Tensor, shift: float = 0.0) -> Tensor:
     """A bowl, without conditions with a valley across the parameters: all that a strategy remembers matters (n)."""
-    if space.is_conditional:
+    if space.points.is_conditional:
         return toy_objective(space, points, shift)
-    offset = (points - 0.5 * space.bounds[1].floor()) / space.bounds[1].clamp(min=1) - shift
+    offset = (points - 0.5 * space.points.bounds[1].floor()) / space.points.bounds[1].clamp(min=1) - shift
     across = offset.cumsum(-1)[:, 1:].square().sum(-1)
     return toy_objective(space, points, shift) + STEEP * across
 
@@ -97,12 +97,12 @@ def resumed_objective(space: SearchSpace, points: Tensor, shift: float = 0.0) ->
 def know_toys(study: Study, objectives: int = 1) -> None:
     """Adds results that let all strategies propose: rows all over the space, and rows that refine the best of them."""
     space, stream = study.space, torch.Generator().manual_seed(3)
-    points = space.sample(SPREAD, stream)
+    points = space.points.sample(SPREAD, stream)
     best = points[resumed_objective(space, points).argmin()]
     ordered = torch.tensor([each.is_ordered for each in space.parameters.values()])
-    middle = torch.where(ordered, 0.5 * space.bounds[1].floor(), best)
+    middle = torch.where(ordered, 0.5 * space.points.bounds[1].floor(), best)
     moved = middle + 1e-3 * torch.rand(NEAR, len(space), dtype=best.dtype, generator=stream)
-    moved = space.snap(torch.where(space.active(middle[None]), moved, 0.0))
+    moved = space.points.snap(torch.where(space.points.active(middle[None]), moved, 0.0))
     points = torch.cat([points, moved])
     configurations = space.decode(points)
     told = {name: [each.get(name) for each in configurations] for name in space.names}

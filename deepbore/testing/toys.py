@@ -31,14 +31,14 @@ TOY_SPACES = {
 
 def toy_objective(space: SearchSpace, points: Tensor, shift: float = 0.0) -> Tensor:
     """A smooth bowl around the middle of each scale, plus a shift: points (n x d) -> values (n), the least 0."""
-    centre = 0.5 * space.bounds[1].floor()
-    return ((points - centre) / space.bounds[1].clamp(min=1) - shift).square().sum(-1)
+    centre = 0.5 * space.points.bounds[1].floor()
+    return ((points - centre) / space.points.bounds[1].clamp(min=1) - shift).square().sum(-1)
 
 
 def toy_data(space: SearchSpace, n: int = 60, labels: Labelling | None = None, seed: int = 0) -> LabelledObservations:
     """n random configurations with the bowl's values."""
     observations = Observations(space)
-    points = space.sample(n, torch.Generator().manual_seed(seed))
+    points = space.points.sample(n, torch.Generator().manual_seed(seed))
     rows = observations.reserve(points)
     for row, value in zip(rows, toy_objective(space, points).tolist(), strict=True):
         observations.tell(row, value)
@@ -58,13 +58,13 @@ def toy_outcomes(
     """
     space = TOY_SPACES["continuous"]
     observations = toy_observations(objectives, direction)
-    points = space.sample(n, torch.Generator().manual_seed(0))
+    points = space.points.sample(n, torch.Generator().manual_seed(0))
     values = sign_of(direction) * torch.stack([toy_objective(space, points, 0.2 * k) for k in range(objectives)], -1)
     limits = points[:, :constraints] - 2 / 3
     values[-1], limits[-1] = values[-2], limits[-2]
     for row, value, limit in zip(observations.reserve(points), values.tolist(), limits.tolist(), strict=True):
         observations.tell(row, Outcome(value, constraints=limit))
-    failed, _pending = observations.reserve(space.sample(2, torch.Generator().manual_seed(5)))
+    failed, _pending = observations.reserve(space.points.sample(2, torch.Generator().manual_seed(5)))
     observations.tell(failed, Outcome.failure("a toy"))
     return observations
 
@@ -118,7 +118,7 @@ class ToyClassifier(Classifier):
     @property
     def points(self) -> Tensor:
         """Nine points, the first of which has a certain score."""
-        points = TOY_SPACES["continuous"].sample(9, torch.Generator().manual_seed(6))
+        points = TOY_SPACES["continuous"].points.sample(9, torch.Generator().manual_seed(6))
         points[0, 0] = 0.0
         return points
 

@@ -66,7 +66,7 @@ class Reporting:
 
     Args:
         judge: decides; None if no trial is pruned.
-        send: is given each step and value at once, where somebody looks on; None if nobody does.
+        send: is given each step and value at once, where there are observers; None if there are none.
         artifacts: the folder for what trials have made; None where there is none.
 
     Attributes:

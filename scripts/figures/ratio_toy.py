@@ -89,7 +89,7 @@ def by_head(make: Maker, positives: Array, negatives: Array) -> Estimate:
 
     @torch.no_grad()
     def estimate(x: Array) -> Array:
-        return classifier.density_ratio(space.encode_columns({"x": x}), GAMMA).numpy()
+        return classifier.density_ratio(space.points.encode_columns({"x": x}), GAMMA).numpy()
 
     return estimate
 

@@ -138,7 +138,7 @@ class PointPeer(Peer):
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)
         self.generator = torch.Generator().manual_seed(self.seed)
-        self.upper = self.space.bounds[1]
+        self.upper = self.space.points.bounds[1]
         self.points = torch.empty(0, len(self.space), dtype=torch.float64)  # scaled, in the order of `values`
         self.seen = set()  # identities of what was asked
         self.designed = 0
@@ -149,12 +149,12 @@ class PointPeer(Peer):
 
     def ask(self, q: int) -> list[Params]:
         from_design = q if not self.values else min(q, max(0, self.n_initial - self.designed))
-        points = self.space.sobol(from_design, self.seed, skip=self.designed)
+        points = self.space.points.sobol(from_design, self.seed, skip=self.designed)
         self.designed += from_design
         if from_design < q:
-            proposed = self.space.snap(self.propose(q - from_design).double() * self.upper)
+            proposed = self.space.points.snap(self.propose(q - from_design).double() * self.upper)
             points = torch.cat([points, proposed])
-        self.seen.update(self.space.identify(points))
+        self.seen.update(self.space.points.identify(points))
         return self.space.decode(points)
 
     def tell(self, params: Params, value: float | None) -> None:
@@ -163,11 +163,11 @@ class PointPeer(Peer):
 
     def random(self, n: int) -> Tensor:
         """n random configurations (n x d in the unit cube)."""
-        return self.space.sample(n, self.generator) / self.upper
+        return self.space.points.sample(n, self.generator) / self.upper
 
     def is_seen(self, points: Tensor) -> list[bool]:
         """Which of the points (n x d in the unit cube) were asked for before, once rounded to levels."""
-        return [name in self.seen for name in self.space.identify(self.space.snap(points * self.upper))]
+        return [name in self.seen for name in self.space.points.identify(self.space.points.snap(points * self.upper))]
 
     def fresh(self, points: Tensor, tries: int = 100) -> Tensor:
         """The points with random new ones in place of those that were asked for before, if any are found."""

@@ -53,8 +53,8 @@ class BoTorch(PointPeer):
         }
         self.categories = [i for i, p in columns if p.kind == "categorical"]
         few = self.space.cardinality <= LARGEST_LIST
-        self.everything = self.space.enumerate() / self.upper if few else None
-        self.names = self.space.identify(self.space.enumerate()) if few else []
+        self.everything = self.space.points.enumerate() / self.upper if few else None
+        self.names = self.space.points.identify(self.space.points.enumerate()) if few else []
 
     def propose(self, q: int) -> Tensor:
         torch.manual_seed(self.seed + 1000 * len(self.values))

@@ -20,7 +20,7 @@ def deepbore(account: Any, **settings: Any) -> Iterator[None]:
     trainings = account.trainings
     study = Study(trainings.space, budget=trainings.budget, **settings)
     running: dict[int, Iterator[float]] = {}
-    while study.observations.n_left > 0:
+    while study.observations.columns.n_left > 0:
         (trial,) = study.ask()
         earlier = trial.resume_from
         running[trial.id] = running.pop(earlier.id) if earlier else account.begin(trial.params)
@@ -40,7 +40,7 @@ def in_full(account: Any, **settings: Any) -> Iterator[None]:
 def pruned(account: Any, pruner: Pruner, **settings: Any) -> Iterator[None]:
     """A study without a budget, and a pruner that hears of every epoch."""
     study = Study(account.trainings.space, pruner=pruner, **settings)
-    while study.observations.n_left > 0:
+    while study.observations.columns.n_left > 0:
         (trial,) = study.ask()
         for epoch, loss in zip(range(1, account.top + 1), account.begin(trial.params), strict=False):
             trial.report(loss, epoch)

@@ -32,7 +32,7 @@ def random(problem: Any, seed: int) -> Iterator[list[float]]:
     """Values of random configurations."""
     generator = torch.Generator().manual_seed(seed)
     while True:
-        yield list(problem(problem.space.decode(problem.space.sample(1, generator))[0]).values)
+        yield list(problem(problem.space.decode(problem.space.points.sample(1, generator))[0]).values)
 
 
 def optuna(problem: Any, sampler: Any) -> Iterator[list[float]]:
@@ -66,11 +66,11 @@ def botorch(problem: Any, seed: int) -> Iterator[list[float]]:
 
     torch.manual_seed(seed)
     space, d = problem.space, len(problem.space)
-    points, y = space.sobol(10, seed), []
+    points, y = space.points.sobol(10, seed), []
     for params in space.decode(points):
         y.append(list(problem(params).values))
         yield y[-1]
-    bounds, widths = torch.stack([torch.zeros(d), torch.ones(d)]).double(), space.bounds[1]
+    bounds, widths = torch.stack([torch.zeros(d), torch.ones(d)]).double(), space.points.bounds[1]
     while True:
         x, gains = points / widths, -torch.tensor(y, dtype=torch.float64)
         models = [SingleTaskGP(x, gains[:, [j]], outcome_transform=Standardize(1)) for j in range(gains.shape[1])]
@@ -80,7 +80,7 @@ def botorch(problem: Any, seed: int) -> Iterator[list[float]]:
             model, ref_point=[-each for each in problem.reference], X_baseline=x, prune_baseline=True
         )
         point, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=4, raw_samples=128, options={"maxiter": 100})
-        points = torch.cat([points, space.snap(point.detach() * widths)])
+        points = torch.cat([points, space.points.snap(point.detach() * widths)])
         y.append(list(problem(space.decode(points[-1:])[0]).values))
         yield y[-1]
 

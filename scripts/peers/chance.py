@@ -15,7 +15,7 @@ class RandomSearch(PointPeer):
         self.n_initial = 0
 
     def ask(self, q: int) -> list[dict]:
-        return self.space.decode(self.space.sample(q, self.generator))
+        return self.space.decode(self.space.points.sample(q, self.generator))
 
     def propose(self, q: int) -> Tensor:
         return self.random(q)
@@ -27,6 +27,6 @@ class SobolSearch(PointPeer):
     packages = ("torch",)
 
     def propose(self, q: int) -> Tensor:
-        points = self.space.sobol(q, self.seed, skip=self.designed) / self.upper
+        points = self.space.points.sobol(q, self.seed, skip=self.designed) / self.upper
         self.designed += q
         return points

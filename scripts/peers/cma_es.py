@@ -75,4 +75,4 @@ class Restarted(PointPeer):
 
 def CMAES(space, *arguments, **settings) -> Peer:
     """The strategy for this space."""
-    return (Restarted if space.is_continuous else CMA)(space, *arguments, **settings)
+    return (Restarted if space.points.is_continuous else CMA)(space, *arguments, **settings)

@@ -69,7 +69,7 @@ class DeepBore(HandlePeer):
         self.repeat = variants.Repeat(self.study, self.n_initial) if settings in variants.REPEATED else None
 
     def suggest(self, q: int) -> list[tuple[Params, Trial]]:
-        q = min(q, self.study.observations.n_left)
+        q = min(q, self.study.observations.columns.n_left)
         if q < 1:
             return []
         if self.repeat:

@@ -30,8 +30,8 @@ class DensityRatio(PointPeer):
     def ask(self, q: int) -> list[Params]:
         """The model takes one proposal at a time; the best q candidates make a batch."""
         if len(self.values) < self.n_initial:
-            points = self.space.sample(q, self.generator)
-            self.seen.update(self.space.identify(points))
+            points = self.space.points.sample(q, self.generator)
+            self.seen.update(self.space.points.identify(points))
             return self.space.decode(points)
         self.designed = self.n_initial
         return super().ask(q)

@@ -107,7 +107,7 @@ class RegularisedEvolution(Evolution):
         children = []
         for _ in range(q):
             is_first = self.asked < self.SIZE or not self.population
-            point = self.space.sample(1, self.generator)[0] if is_first else self.mutated(self.parent().place)
+            point = self.space.points.sample(1, self.generator)[0] if is_first else self.mutated(self.parent().place)
             children.append((self.space.decode(point[None])[0], point))
             self.asked += 1
         return children
@@ -119,12 +119,12 @@ class RegularisedEvolution(Evolution):
 
     def mutated(self, point: Tensor) -> Tensor:
         """A point (d) with another value in one active parameter."""
-        active = self.space.active(point[None])[0]
+        active = self.space.points.active(point[None])[0]
         parameters = list(self.space.parameters.values())
         free = [column for column, p in enumerate(parameters) if active[column] and p.levels != 1]
         if not free:
             return point
-        anywhere = self.space.draw(1, self.generator)[0]
+        anywhere = self.space.points.draw(1, self.generator)[0]
         child = torch.where(active, point, anywhere)
         (row,) = self.below(len(free))
         column, p = free[row], parameters[free[row]]
@@ -133,7 +133,7 @@ class RegularisedEvolution(Evolution):
         else:
             (step,) = self.below(p.levels - 1)
             child[column] = p.from_level((p.to_level(point[column]) + 1 + step) % p.levels)
-        return self.space.snap(child[None])[0]
+        return self.space.points.snap(child[None])[0]
 
     def observe(self, handle: Tensor, value: float | None) -> None:
         self.population.append(Member(handle, math.inf if value is None else value))

@@ -123,8 +123,8 @@ class PointByPoint(GaussianProcess):
         rule, chosen = self.rule(self.model()), self.pending[:0]
         for _ in range(q):
             waiting = torch.cat([self.pending, chosen])
-            point = self.space.snap(self.fresh(self.maximised(rule(waiting), 1)) * self.upper)
-            self.seen.update(self.space.identify(point))
+            point = self.space.points.snap(self.fresh(self.maximised(rule(waiting), 1)) * self.upper)
+            self.seen.update(self.space.points.identify(point))
             chosen = torch.cat([chosen, point / self.upper])
         return chosen
 

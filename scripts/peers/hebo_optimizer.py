@@ -49,7 +49,7 @@ class HEBO(HandlePeer):
             else:
                 value = p.choices[int(value)]
             columns[name] = [value]
-        return self.space.decode(self.space.encode_columns(columns))[0]
+        return self.space.decode(self.space.points.encode_columns(columns))[0]
 
 
 def duplicates(_, pop, other, is_duplicate: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ class TPE(HandlePeer):
         (document,) = hyperopt.tpe.suggest([number], self.domain, self.trials, seed, **settings)
         rows, drawn = document["misc"]["idxs"], document["misc"]["vals"]
         columns = {name: [native(p, drawn[name][0])] for name, p in self.space.parameters.items()}
-        params = self.space.decode(self.space.encode_columns(columns))[0]
+        params = self.space.decode(self.space.points.encode_columns(columns))[0]
         for inactive in self.space.parameters.keys() - params.keys():
             rows[inactive], drawn[inactive] = [], []
         self.trials.insert_trial_docs([document])

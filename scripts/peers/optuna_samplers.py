@@ -101,7 +101,7 @@ class CMA(Sampled):
 
     def suggested(self, trial: optuna.Trial) -> Params:
         columns = {name: [_suggested(trial, name, p)] for name, p in self.space.parameters.items()}
-        return self.space.decode(self.space.encode_columns(columns))[0]
+        return self.space.decode(self.space.points.encode_columns(columns))[0]
 
 
 def constraints_of(trial: optuna.trial.FrozenTrial) -> list[float]:

@@ -101,7 +101,7 @@ class SMACByKind(SMAC):
     """SMAC3's facade for black boxes on real spaces, as its documentation advises, else that for hyperparameters."""
 
     def new_facade(self, **budgets: float) -> AbstractFacade:
-        self.facade_class = BlackBoxFacade if self.space.is_continuous else HyperparameterOptimizationFacade
+        self.facade_class = BlackBoxFacade if self.space.points.is_continuous else HyperparameterOptimizationFacade
         return super().new_facade(**budgets)
 
 

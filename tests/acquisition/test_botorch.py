@@ -247,11 +247,16 @@ def test_botorchs_optimiser_keeps_its_constraint(ensemble):
     indices, coefficients = torch.tensor([0, 1]), torch.tensor([-1.0, -1.0], dtype=torch.float64)
     torch.manual_seed(0)
     found, _ = optimize_acqf(
-        bound, SPACE.bounds, q=2, num_restarts=2, raw_samples=16, inequality_constraints=[(indices, coefficients, -0.4)]
+        bound,
+        SPACE.points.bounds,
+        q=2,
+        num_restarts=2,
+        raw_samples=16,
+        inequality_constraints=[(indices, coefficients, -0.4)],
     )
     assert found.shape == (2, 3)
     assert (found[:, 0] + found[:, 1] <= 0.4 + 1e-6).all()
-    free, _ = optimize_acqf(bound, SPACE.bounds, q=2, num_restarts=2, raw_samples=16)
+    free, _ = optimize_acqf(bound, SPACE.points.bounds, q=2, num_restarts=2, raw_samples=16)
     assert float(bound(free)) > float(bound(found))
 
 

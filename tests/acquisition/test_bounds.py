@@ -114,7 +114,7 @@ def test_a_posterior_sample_is_one_member():
 def test_the_bound_of_theorem_1_is_wider_the_surer_it_must_be():
     space = TOY_SPACES["continuous"]
     classifier = fit(KernelPLS(length_scale=0.3, regularisation=0.05), toy_data(space, 20), epochs=1)
-    posterior = classifier.posterior(space.sobol(6, seed=0))
+    posterior = classifier.posterior(space.points.sobol(6, seed=0))
     bound = TheoremBound(delta=0.1, norm=2.0)(posterior, 1.0)
     assert torch.allclose(bound, posterior.mean + posterior.beta(0.1, 2.0) * posterior.std)
     assert (TheoremBound(delta=0.01, norm=2.0)(posterior, 1.0) > bound).all()

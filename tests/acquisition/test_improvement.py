@@ -65,7 +65,7 @@ def test_improvement_rises_with_the_mean_and_falls_with_the_best_label(mean, std
 def test_a_classifier_measures_improvement_from_the_best_label_of_its_batch():
     space = TOY_SPACES["continuous"]
     classifier = fit(KernelPLS(), toy_data(space, 20), epochs=1)
-    posterior = classifier.posterior(space.sobol(6, seed=0))
+    posterior = classifier.posterior(space.points.sobol(6, seed=0))
     at_one = LogExpectedImprovement()(posterior, classifier.best_label)
     assert (LogExpectedImprovement()(posterior, 0.8 * classifier.best_label) > at_one).all()
 
@@ -108,7 +108,7 @@ def test_where_most_is_chance_improvement_is_over_a_row_of_this_run():
     study = Study(SQUARE, seed=0, classifier=KernelPLS(regularisation=0.5))
     study.add(*some_bowl(12, 0))
     study.add(*some_bowl(150, 1), task="earlier")
-    classifier, own = study.fit(), study.observations.tasks == 0
+    classifier, own = study.fit(), study.observations.columns.tasks == 0
     expected = classifier.posterior(study.observations.points).mean
     assert float(classifier.best_label) == pytest.approx(float(expected[own].max()), abs=1e-6)
     assert float(expected.max()) > float(expected[own].max()) + 0.01

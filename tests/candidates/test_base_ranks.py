@@ -17,6 +17,7 @@ from deepbore.candidates import (
     SVGDCandidates,
     ThompsonBatch,
 )
+from deepbore.space import Points
 from deepbore.testing import fit, toy_data
 from plane import PLANE
 from thread_ranks import on_ranks
@@ -59,20 +60,20 @@ def test_ranks_propose_the_same_again_and_again(candidates, q):
     (one, stream), (other, other_stream) = proposed_by_two(candidates, PLANE, q)
     assert torch.equal(one, other)
     assert torch.equal(stream, other_stream)
-    assert len(set(PLANE.identify(one))) == q
+    assert len(set(PLANE.points.identify(one))) == q
     assert torch.equal(one, proposed_by_two(candidates, PLANE, q)[1][0])
 
 
 def test_each_rank_searches_its_share_with_a_stream_of_its_own(monkeypatch):
     asked = []
-    sample = SearchSpace.sample
+    sample = Points.sample
 
     def counted(space, n, generator):
         points = sample(space, n, generator)
         asked.append(points)
         return points
 
-    monkeypatch.setattr(SearchSpace, "sample", counted)
+    monkeypatch.setattr(Points, "sample", counted)
     (best, _), _ = proposed_by_two(RandomSearch(500), PLANE, 1)
     one, other = [points for points in asked if len(points) == 250]
     assert not torch.equal(one, other)
@@ -86,8 +87,8 @@ def test_ranks_that_share_a_finite_space_find_what_one_finds(q):
     search = new_search(GRID)
     alone = LocalSearch().propose(search, q)
     (together, _), _ = proposed_by_two(LocalSearch(), GRID, q)
-    assert len(set(GRID.identify(together))) == q
-    assert all(search.observations.unseen(together))
+    assert len(set(GRID.points.identify(together))) == q
+    assert all(search.observations.columns.unseen(together))
     assert torch.allclose(search.values(together), search.values(alone))
 
 

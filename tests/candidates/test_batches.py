@@ -173,7 +173,7 @@ def test_known_points_are_the_best_and_the_newest_of_many():
     observations.add({"x": torch.linspace(0, 1, 5 * KNOWN).tolist()}, values)
     known = known_points(Search(Plainly(), Tops().bind(LINE), observations, torch.Generator()))
     assert len(known) == KNOWN
-    rows = {*observations.best_rows(KNOWN // 2).tolist(), *range(5 * KNOWN - KNOWN // 2, 5 * KNOWN)}
+    rows = {*observations.centres.best_rows(KNOWN // 2).tolist(), *range(5 * KNOWN - KNOWN // 2, 5 * KNOWN)}
     assert {float(x) for x in known} == {float(observations.points[row]) for row in rows}
 
 
@@ -192,10 +192,10 @@ def test_batches_larger_than_the_choice_are_filled_up(name, make):
     data = toy_data(space, 20)
     classifier = fit(DeepEnsemble(), data, epochs=2)
     at = Search(ClassProbability(), classifier, data.observations, torch.Generator().manual_seed(0))
-    few = Listed(space.sample(10, torch.Generator().manual_seed(1)))
+    few = Listed(space.points.sample(10, torch.Generator().manual_seed(1)))
     found = make(few).propose(at, q=40)
-    assert len(set(space.identify(found))) == 40
-    assert all(data.observations.unseen(found))
+    assert len(set(space.points.identify(found))) == 40
+    assert all(data.observations.columns.unseen(found))
 
 
 def test_each_point_of_a_thompson_batch_is_a_members_best():
@@ -290,7 +290,7 @@ def test_ranks_share_the_climbing_and_agree(candidates, q, world):
     for found, stream in together:
         assert torch.equal(found, together[0][0])
         assert torch.equal(stream, together[0][1])
-    assert len(set(SQUARE.identify(together[0][0]))) == q
+    assert len(set(SQUARE.points.identify(together[0][0]))) == q
     (_, alone) = shared_proposals(candidates, q, world=1)
     assert max(sum(points) for points in sizes) < sum(alone[0])
 
@@ -360,21 +360,21 @@ def believed_by_hand(classifier, points, pending, q, kappa):
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_a_believer_is_the_conditional_gaussian_by_hand(count):
-    points = SQUARE.sobol(60, seed=1)
+    points = SQUARE.points.sobol(60, seed=1)
     data = toy_data(SQUARE, 12)
     classifier = fit(KernelPLS(additive=False), data)
     if count:
-        data.observations.reserve(SQUARE.sobol(count, seed=5))
+        data.observations.reserve(SQUARE.points.sobol(count, seed=5))
     at = Search(UpperConfidenceBound(2), classifier, data.observations, torch.Generator().manual_seed(0))
     with torch.no_grad():
-        expected = believed_by_hand(classifier, points, SQUARE.sobol(5, seed=5)[:count], 8, 2)
+        expected = believed_by_hand(classifier, points, SQUARE.points.sobol(5, seed=5)[:count], 8, 2)
     assert torch.equal(BelieverBatch(Listed(points)).propose(at, 8), expected)
 
 
 def test_a_believer_of_the_mean_alone_is_the_base():
     data = toy_data(SQUARE, 12)
     at = Search(ClassProbability(), fit(KernelPLS(), data), data.observations, torch.Generator().manual_seed(0))
-    points = SQUARE.sobol(60, seed=1)
+    points = SQUARE.points.sobol(60, seed=1)
     assert torch.equal(BelieverBatch(Listed(points)).propose(at, 8), Listed(points).propose(at, 8))
 
 

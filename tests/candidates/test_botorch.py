@@ -157,7 +157,7 @@ def generator(seed=0):
 def test_botorch_gets_an_acquisition_function():
     top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
     acquisition = BoTorchAcquisition(ClassProbability(), Peak(top).bind(FIVE))
-    points = FIVE.sample(6, generator())
+    points = FIVE.points.sample(6, generator())
     assert torch.equal(acquisition(points[:, None]), Peak(top).height(points))
     with pytest.raises(ShapeError, match="b x 1 x d"):
         acquisition(points.reshape(3, 2, 5))
@@ -180,7 +180,7 @@ def test_a_batch_of_botorch_under_noise_draws_from_its_own_stream():
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_an_inequality_is_the_same_in_any_unit(unit):
     space = SearchSpace({"x": Real(0, unit), "y": Real(0, unit)})
-    points = space.sobol(256, seed=0)
+    points = space.points.sobol(256, seed=0)
     met = feasible(points, [in_points(space, ([0, 1], [1.0, 1.0], 1.2 * unit))])
     assert met.equal(points.sum(-1) >= 1.2)
 
@@ -204,8 +204,8 @@ def test_what_botorch_climbs_to_stays_within_the_constraints_of_the_space(joint)
     asked_by(study, 20, lambda params: sum((value - 0.7) ** 2 for value in params.values()))
     search = searched(study)
     chosen = BoTorchBatch(joint=joint).ranked(search, 3)[:3]
-    assert space.permitted(chosen).all()
-    among_many = search.best_first(space.sample(1000, torch.Generator().manual_seed(1)))[1][0]
+    assert space.points.permitted(chosen).all()
+    among_many = search.best_first(space.points.sample(1000, torch.Generator().manual_seed(1)))[1][0]
     assert float(search.values(chosen).max()) > float(among_many) - 0.1  # it maximises a mean of samples
 
 
@@ -232,5 +232,5 @@ def test_botorch_still_climbs_one_score_a_point_where_a_better_point_is_pending(
     asked_by(study, 16)
     study.ask()
     search = Search(ClassProbability(), study.fit(), study.observations, torch.Generator().manual_seed(0))
-    values = search.values(BoTorchBatch().propose(search, 1)), search.values(SQUARE.sobol(1000, seed=0))
+    values = search.values(BoTorchBatch().propose(search, 1)), search.values(SQUARE.points.sobol(1000, seed=0))
     assert float(values[0]) > float(values[1].max())

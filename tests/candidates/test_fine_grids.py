@@ -28,8 +28,8 @@ def test_the_corner_is_reached_in_the_finest_steps():
 
 def test_the_finest_grids_follow_gradients_and_stay_on_their_levels():
     space = SearchSpace({"n": Integer(0, 10**6), "k": Integer(0, 9), "x": Real(0, 1)})
-    assert space.moving_columns == (0, 2)
-    assert space.continuous_columns == (2,)
-    middle = space.in_the_middle(space.encode([{"n": 3, "k": 4, "x": 0.1}]))
+    assert space.points.moving_columns == (0, 2)
+    assert space.points.continuous_columns == (2,)
+    middle = space.points.in_the_middle(space.encode([{"n": 3, "k": 4, "x": 0.1}]))
     assert space.decode(middle) == [{"n": 500_000, "k": 4, "x": 0.5}]
-    assert space.snap(middle).equal(middle)
+    assert space.points.snap(middle).equal(middle)

@@ -25,6 +25,6 @@ def test_gradients_are_those_of_torch(space, acquisition, model):
     classifier = fit(KernelPLS(noisy=model == "noisy"), toy_data(space))
     classifier.prefers_additive = model == "additive"
     search = Search(acquisition(), classifier, Observations(space), stream)
-    points = space.sample(20, stream)
+    points = space.points.sample(20, stream)
     assert torch.allclose(search.gradient(points), torch_gradient(search.value, points), rtol=1e-9)
     assert not points.requires_grad

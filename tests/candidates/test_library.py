@@ -44,11 +44,11 @@ def test_a_batch_is_not_made_of_copies():
 
 
 def test_the_default_is_a_bound_on_all_values():
-    recipe = deepbore.Study({"molecule": LIBRARY}).recipe
+    recipe = deepbore.Study({"molecule": LIBRARY}).state.recipe
     assert (recipe.labels.gamma, recipe.labels.tail) == (0.97, 0)
     assert isinstance(recipe.first.acquisition, deepbore.UpperConfidenceBound)
     assert isinstance(recipe.first.candidates, deepbore.BelieverBatch)
-    few = deepbore.Study({"molecule": LIBRARY}, gamma=0.2, classifier=deepbore.MLPClassifier()).recipe
+    few = deepbore.Study({"molecule": LIBRARY}, gamma=0.2, classifier=deepbore.MLPClassifier()).state.recipe
     assert few.labels.gamma == 0.2
     assert isinstance(few.first.candidates, deepbore.LibrarySearch)
 

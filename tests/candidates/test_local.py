@@ -9,7 +9,7 @@ from peaks import FIVE, GRID, search
 def test_a_focused_search_looks_only_near_the_three_best():
     top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
     at = search(FIVE, top, observed=30)
-    best = at.observations.points[at.observations.best_rows(3)]
+    best = at.observations.points[at.observations.centres.best_rows(3)]
     changed = (LocalSearch(focus=1).ranked(at, q=1)[:, None] != best).sum(-1).min(1).values
     assert set(changed.tolist()) <= {1, 2}
 

@@ -63,9 +63,11 @@ def searched(space, **parts):
 )  # fmt: skip
 def test_a_search_maximises_the_log_density_plus_the_weighted_log_prior(parts):
     study, first, search = searched(MIXED, **parts)
-    points = MIXED.sample(20, torch.Generator().manual_seed(0))
+    points = MIXED.points.sample(20, torch.Generator().manual_seed(0))
     alone = first.acquisition.log_density(first.classifier.posterior(points), search.incumbent)
-    believed = MIXED.log_prior(points, MIXED.doubts(study.observations.points[study.best_trial.id], DOUBT))
+    believed = MIXED.points.log_prior(
+        points, MIXED.points.doubts(study.observations.points[study.best_trial.id], DOUBT)
+    )
     with torch.no_grad():
         assert search.prior_weight == BETA / 4
         assert torch.allclose(search.values(points), alone.double() + BETA / 4 * believed, atol=1e-5)

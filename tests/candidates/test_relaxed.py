@@ -60,7 +60,7 @@ def searching(classifier, space=SQUARE, n=20, seed=0):
 
 
 def test_random_restarts_are_uniform_points_as_they_come():
-    starts = SQUARE.sample(3, torch.Generator().manual_seed(0))
+    starts = SQUARE.points.sample(3, torch.Generator().manual_seed(0))
     ranked = MultiStartLBFGS(restarts=3, samples=3, near_best=False).ranked(searching(Flat()), 1)
     assert torch.equal(ranked.unique(dim=0), starts.unique(dim=0))  # nowhere to climb to
     climbed = MultiStartLBFGS(restarts=3, samples=3, near_best=False).ranked(searching(Bowl()), 1)
@@ -72,7 +72,7 @@ def test_random_restarts_are_uniform_points_as_they_come():
 @pytest.mark.parametrize("near_best", [True, False])
 def test_a_population_has_the_best_observed_points_if_it_may(near_best):
     search = searching(Bowl())
-    best = search.observations.points[search.observations.best_rows(1)]
+    best = search.observations.points[search.observations.centres.best_rows(1)]
     evolution = DifferentialEvolution(evaluations=20, population=10, near_best=near_best)
     assert (evolution.ranked(search, 1) == best).all(-1).any() == near_best
 
@@ -102,7 +102,7 @@ def test_evolution_finds_levels_and_numbers_together():
     top = MIXED.encode([{"x": 0.3, "y": 0.6, "n": 20, "c": "d"}])[0]
     ranked = DifferentialEvolution().ranked(search(MIXED, top), q=1)
     assert (ranked[0] - top).norm() < 0.05
-    assert torch.equal(ranked, MIXED.snap(ranked))
+    assert torch.equal(ranked, MIXED.points.snap(ranked))
     assert set(ranked[:, 3].tolist()) == set(range(6))
 
 
@@ -127,7 +127,7 @@ def test_evolution_begins_with_the_best_observed_points():
     top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
     at = search(FIVE, top, observed=30)
     first = DifferentialEvolution(evaluations=10, population=10).ranked(at, q=1)
-    best = at.observations.points[at.observations.best_rows(3)]
+    best = at.observations.points[at.observations.centres.best_rows(3)]
     assert [bool((first - point).norm(dim=-1).min() < 1e-9) for point in best] == [True, True, False]
 
 
@@ -140,9 +140,11 @@ def test_evolution_begins_with_the_best_observed_points():
     ids=["200 parameters", "1000 levels"],
 )
 def test_evolution_takes_wide_spaces_and_many_levels(space):
-    found = DifferentialEvolution(evaluations=100, population=10).propose(search(space, space.bounds[1] / 2), q=3)
-    assert torch.equal(found, space.snap(found))
-    assert len(set(space.identify(found))) == 3
+    found = DifferentialEvolution(evaluations=100, population=10).propose(
+        search(space, space.points.bounds[1] / 2), q=3
+    )
+    assert torch.equal(found, space.points.snap(found))
+    assert len(set(space.points.identify(found))) == 3
 
 
 @pytest.mark.parametrize("settings", [{"population": 4}, {"evaluations": 10, "population": 11}])
@@ -228,7 +230,7 @@ def test_evolution_knows_which_columns_are_whole_numbers(monkeypatch):
 
     monkeypatch.setattr("scipy.optimize.differential_evolution", listened)
     DifferentialEvolution(evaluations=60, population=20).ranked(searching(Bowl(), space), q=1)
-    drawn = space.sample(300, generator())
+    drawn = space.points.sample(300, generator())
     bounds = torch.as_tensor(told["bounds"])
     whole = (drawn == drawn.round()).all(0) & (bounds[:, 1] == drawn.max(0).values)
     assert list(told["integrality"]) == whole.tolist()

@@ -35,20 +35,16 @@ def test_distinct_compares_configurations_and_fills_up():
     ranked = torch.tensor([[1.2, 0.9, 1.0], [2.0, 2.0, 2.0], [2.1, 1.9, 2.0]], dtype=torch.float64)
     found = select_new(ranked, observations, 4, torch.Generator().manual_seed(0))
     assert torch.equal(found[0], ranked[1])
-    assert len(set(GRID.identify(found))) == 4
-    assert all(observations.unseen(found))
+    assert len(set(GRID.points.identify(found))) == 4
+    assert all(observations.columns.unseen(found))
     with pytest.raises(SpaceExhausted, match="125 new configurations were asked for, but 1 of all 125"):
         select_new(ranked, observations, 125, torch.Generator())
 
 
-def test_a_space_with_next_to_nothing_new_is_given_up_in_the_end():
-    class Tiny(SearchSpace):
-        """A continuous space that rounding leaves two configurations."""
-
-        def identify(self, points):
-            return [round(x) for x in points[:, 0].tolist()]
-
-    observations = Observations(Tiny({"x": Real(0, 1)}))
+def test_a_space_with_next_to_nothing_new_is_given_up_in_the_end(monkeypatch):
+    tiny = SearchSpace({"x": Real(0, 1)})  # a continuous space that rounding leaves two configurations
+    monkeypatch.setattr(tiny.points, "identify", lambda points: [round(x) for x in points[:, 0].tolist()])
+    observations = Observations(tiny)
     with pytest.raises(SpaceExhausted, match=r"3 new configurations were asked for, but 15000 random ones hold only 2"):
         select_new(torch.zeros(1, 1, dtype=torch.float64), observations, 3, generator())
 
@@ -66,7 +62,7 @@ def test_equal_points_of_trees_are_taken_at_random(candidates):
 
 def test_equal_points_of_networks_stay_in_order():
     at = Search(ClassProbability(), MLPClassifier().bind(GRID), Observations(GRID), generator())
-    points = GRID.enumerate()
+    points = GRID.points.enumerate()
     assert torch.equal(at.sorted(points, torch.zeros(125))[0], points)
     order = at.sorted(points, torch.arange(125) // 5)[1]
     assert (order.diff() <= 0).all()

@@ -17,6 +17,7 @@ from deepbore.classifiers.kernel.least_squares import ROWS
 from deepbore.compute.numerics import rank_correlation
 from deepbore.errors import SettingError, TableError
 from deepbore.labels import Labelling, Labels, ValueGradedLabels
+from deepbore.study.study import share
 from plane import SQUARE
 from thread_ranks import on_ranks
 from tried import tried, with_a_task
@@ -30,7 +31,7 @@ def bowl(params):
 
 def table(n=60, seed=1, of=bowl):
     """Columns and values of n random rows of a task."""
-    rows = PLANE.decode(PLANE.sample(n, torch.Generator().manual_seed(seed)))
+    rows = PLANE.decode(PLANE.points.sample(n, torch.Generator().manual_seed(seed)))
     return {name: [row[name] for row in rows] for name in PLANE.names}, np.array([of(row) for row in rows])
 
 
@@ -82,7 +83,7 @@ def test_values_of_other_tasks_do_not_touch_the_labels_of_this_run():
 @settings(max_examples=5)
 @given(st.floats(0.01, 100), st.floats(-100, 100))
 def test_the_scale_of_a_tasks_values_does_not_matter(scale, shift):
-    points = PLANE.sobol(20, seed=0)
+    points = PLANE.points.sobol(20, seed=0)
     with torch.no_grad():
         ours, theirs = (earlier(study).forecasts(points) for study in (new("old"), new("old", scale, shift)))
     assert torch.allclose(ours, theirs, atol=2e-3)
@@ -95,7 +96,7 @@ def test_a_task_weighs_what_it_forecasts_of_this_run():
     study.add(columns, -values, task="reversed")
     study.add(columns, np.random.default_rng(0).permutation(values), task="random")
     study.add(columns, np.ones(60), task="constant")
-    assert study.observations.task_names == ("same", "reversed", "random", "constant")
+    assert study.observations.ledger.task_names == ("same", "reversed", "random", "constant")
     study.add(*table(30, seed=9))
     batch = study._state.data.labelled()
     weights = earlier(study).weights(batch).tolist()
@@ -133,7 +134,7 @@ def test_a_task_without_anything_to_tell_apart_is_passed_over():
     study.add(columns, [1.0, 1.0, 1.0], task="constant")
     study.add(columns, [np.nan] * 3, task="failed")
     go_on(study, 8)
-    assert earlier(study).forecasts(PLANE.sobol(3, seed=0)).tolist() == [[0, 0]] * 3
+    assert earlier(study).forecasts(PLANE.points.sobol(3, seed=0)).tolist() == [[0, 0]] * 3
     assert len(own(study)) == 8
 
 
@@ -147,10 +148,15 @@ def test_own_rows_alone_are_a_view_of_the_run():
     assert [alone.trial(k).params for k in range(3)] == [trial.params for trial in own(study)]
     assert alone.trial(2).attributes == {"host": "node7"}
     assert alone.best.value == study.best_trial.value
-    since = study.observations.n_since_best
-    assert (len(alone), alone.n_asked, alone.n_complete, alone.n_since_best) == (3, 2, 3, since)
-    assert study.observations.of_task(1).sorted_values.tolist() == sorted(table()[1])
-    assert new().observations.of_task(0).task_names == ()
+    since = study.observations.ledger.ranking.n_since_best
+    assert (
+        len(alone),
+        alone.ledger.n_asked,
+        alone.ledger.statistics.n_complete,
+        alone.ledger.ranking.n_since_best,
+    ) == (3, 2, 3, since)
+    assert study.observations.of_task(1).replicates.sorted_values.tolist() == sorted(table()[1])
+    assert new().observations.of_task(0).ledger.task_names == ()
 
 
 # --- the design ------------------------------------------------------------------------------------------------------
@@ -216,7 +222,7 @@ def test_a_loaded_study_goes_on_bit_for_bit_with_tasks_added_on_the_way(tmp_path
 def test_ranks_propose_alike():
     def asks(ranks):
         study = new("old", n_initial=4)
-        study.share(ranks)
+        share(study, ranks)
         asked = []
         for _ in range(4):
             trials = study.ask(2)
@@ -271,7 +277,7 @@ def test_a_csv_file_of_a_task(tmp_path):
     one, other = Study(PLANE), Study(PLANE)
     one.add_csv(tmp_path / "old.csv", task="old")
     other.add(columns, values, task="old")
-    assert one.observations.task_names == ("old",)
+    assert one.observations.ledger.task_names == ("old",)
     assert torch.equal(one.observations.points, other.observations.points)
     with pytest.raises(TableError, match=r"none\.csv can't be read"):
         one.add_csv(tmp_path / "none.csv", task="old")
@@ -312,7 +318,7 @@ def test_the_design_begins_with_the_best_of_all_tasks_together_and_then_of_each_
     asked = PLANE.encode([trial.params for trial in study.ask(6)])[::2]
     with torch.no_grad():
         chosen = earlier(study).forecasts(asked)
-        others = earlier(study).forecasts(torch.cat([study.observations.points, PLANE.sobol(1000, seed=0)]))
+        others = earlier(study).forecasts(torch.cat([study.observations.points, PLANE.points.sobol(1000, seed=0)]))
     assert float(chosen[0].mean()) >= others.mean(-1).max() - 1e-3
     assert float(chosen[1, 0]) >= others[:, 0].max() - 1e-3
     assert float(chosen[2, 1]) >= others[:, 1].max() - 1e-3

@@ -24,7 +24,7 @@ def price(params):
 
 def priced(n, cost=price):
     observations = Observations(SPACE)
-    rows = observations.reserve(SPACE.sobol(n, seed=0))
+    rows = observations.reserve(SPACE.points.sobol(n, seed=0))
     for row in rows:
         params = observations.trial(row).params
         observations.tell(row, Outcome(params["y"], cost=cost(params)))
@@ -41,7 +41,7 @@ def unbounded(factor):
 
 def test_costs_are_learned_by_their_logarithms():
     factor = expense(priced(40))
-    points = SPACE.sobol(200, seed=9)
+    points = SPACE.points.sobol(200, seed=9)
     truth = torch.tensor([-math.log(price(params)) for params in SPACE.decode(points)], dtype=torch.float64)
     learned = unbounded(factor).log_factor(points)
     assert spearmanr(learned, truth).statistic > 0.98
@@ -50,15 +50,15 @@ def test_costs_are_learned_by_their_logarithms():
 
 
 def test_the_exponent_is_that_of_the_factor():
-    observations, points = priced(30), SPACE.sobol(20, seed=9)
+    observations, points = priced(30), SPACE.points.sobol(20, seed=9)
     half, whole = (expense(observations, exponent).log_factor(points) for exponent in (0.5, 1.0))
     torch.testing.assert_close(2 * half, whole)
 
 
 def test_what_is_cheaper_than_the_best_trial_is_not_preferred_to_it():
     observations = priced(40)
-    factor, points = expense(observations), SPACE.sobol(200, seed=9)
-    best = observations.trial(int(observations.best_rows(1)[0]))
+    factor, points = expense(observations), SPACE.points.sobol(200, seed=9)
+    best = observations.trial(int(observations.centres.best_rows(1)[0]))
     free = unbounded(factor).log_factor(points)
     own = float(unbounded(factor).log_factor(SPACE.encode([best.params]))[0])
     held = factor.log_factor(points)
@@ -104,7 +104,7 @@ def test_the_gradient_is_that_of_the_values():
         torch.Generator().manual_seed(0),
         expense=expense(observations, 0.7),
     )
-    points = SPACE.sobol(5, seed=4).double()
+    points = SPACE.points.sobol(5, seed=4).double()
     found, step = search.gradient(points), 1e-5
     for column in (0, 1):
         ahead, behind = points.clone(), points.clone()

@@ -38,7 +38,7 @@ def steps(params):
 
 def test_the_probability_is_that_of_independent_gaussian_grades():
     feasibility, batch = fitted(some_rows())
-    points = SQUARE.sobol(20, seed=1)
+    points = SQUARE.points.sobol(20, seed=1)
     expected = torch.zeros(20, dtype=torch.float64)
     for column in batch.constraints.T:
         head = ConstraintModel().bind(SQUARE)
@@ -57,7 +57,7 @@ def test_while_nothing_is_feasible_the_unknown_is_as_likely_as_what_is_known_on_
 
     feasibility, batch = fitted(some_rows(objective=never))
     assert feasibility.none_feasible
-    grades, points = batch.constraints[:, 0] - 0.5, SQUARE.sobol(20, seed=1)
+    grades, points = batch.constraints[:, 0] - 0.5, SQUARE.points.sobol(20, seed=1)
     head = ConstraintModel().bind(SQUARE)
     head.learn(replace(batch, z=(grades - grades.mean())[:, None], weight=torch.ones(len(batch)), constraints=None))
     posterior = head.posterior(points)
@@ -67,7 +67,7 @@ def test_while_nothing_is_feasible_the_unknown_is_as_likely_as_what_is_known_on_
 
 def test_the_probability_has_the_gradient_of_its_differences():
     feasibility, _ = fitted(some_rows())
-    points = SQUARE.sobol(5, seed=2)
+    points = SQUARE.points.sobol(5, seed=2)
     leaf = points.clone().requires_grad_(True)
     (gradient,) = torch.autograd.grad(feasibility.log_probability(leaf).sum(), leaf)
     for j in range(2):
@@ -104,7 +104,7 @@ def new_search():
     trained = study.fit(2)
     feasibility, _ = fitted(observations)
     generator = torch.Generator().manual_seed(7)
-    return Search(study.recipe.acquisition, trained, study.observations, generator, feasibility=feasibility)
+    return Search(study.state.recipe.acquisition, trained, study.observations, generator, feasibility=feasibility)
 
 
 SEARCHES = [

@@ -35,17 +35,17 @@ def test_boosting_by_a_tree_method_is_xgboosts(tree_method):
     data = toy_data(SQUARE, 600, ThresholdLabels(THIRD))  # more than the 256 bins of a histogram
     head = fit(XGBoost(rounds=20, tree_method=tree_method), data, epochs=1)
     batch = data.labelled()
-    x = SQUARE.features(batch.points).float().numpy()
+    x = SQUARE.points.features(batch.points).float().numpy()
     theirs = xgboost.XGBClassifier(n_estimators=20, tree_method=tree_method, base_score=0.5, max_depth=6)
     theirs.fit(x, batch.z[:, 0].numpy())
-    query = SQUARE.sobol(100, seed=1)
-    margin = theirs.predict(SQUARE.features(query).float().numpy(), output_margin=True)
+    query = SQUARE.points.sobol(100, seed=1)
+    margin = theirs.predict(SQUARE.points.features(query).float().numpy(), output_margin=True)
     assert np.allclose(head.posterior(query).mean.numpy(), margin, atol=1e-5)
 
 
 SPACE = TOY_SPACES["mixed"]
 
-POINTS = SPACE.sample(200, torch.Generator().manual_seed(1))
+POINTS = SPACE.points.sample(200, torch.Generator().manual_seed(1))
 
 TREES = {"RandomForest": lambda: RandomForest(trees=20), "XGBoost": lambda: XGBoost(rounds=20)}
 
@@ -70,7 +70,7 @@ def trained(classifier, labels):
 
 
 def features(points):
-    return SPACE.features(points).float().numpy()
+    return SPACE.points.features(points).float().numpy()
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ DEGENERATE["duplicates"].observations.add({"x": [0.2] * 6 + [0.5]}, [1.0, 2.0, 3
 @pytest.mark.parametrize("make", TREES.values(), ids=TREES)
 def test_degenerate_data_leave_finite_scores(make, data):
     classifier = fit(make(), data, epochs=2)
-    posterior = classifier.posterior(data.space.sample(20, torch.Generator().manual_seed(0)))
+    posterior = classifier.posterior(data.space.points.sample(20, torch.Generator().manual_seed(0)))
     assert posterior.mean.shape == (20,)
     assert posterior.mean.isfinite().all()
 

@@ -180,7 +180,7 @@ def test_a_memory_is_not_trusted():
 def test_every_head_is_calibrated_and_keeps_its_ranking(make, method):
     classifier = Calibrated(make(), method)
     assert trainer_of(classifier, noisy_data(100), 3).callback_metrics["calibrated"] == 1
-    points = SQUARE.sample(200, generator(1))
+    points = SQUARE.points.sample(200, generator(1))
     posterior, base = classifier.posterior(points), classifier.base.posterior(points)
     by_base = posterior.mean[base.mean.argsort(stable=True)]
     assert (by_base.diff() >= -1e-6).all()
@@ -221,7 +221,7 @@ def test_an_overconfident_head_is_mended_on_data_it_has_not_seen(make, method):
 @pytest.mark.slow
 def test_beyond_its_rows_probabilities_keep_the_true_proportion():
     """Version 0.1's coreset held too many good rows, so that the base's mean was half as large again."""
-    data, points = noisy_data(2000, labels=ThresholdLabels(0.2)), SQUARE.sample(2000, generator(1))
+    data, points = noisy_data(2000, labels=ThresholdLabels(0.2)), SQUARE.points.sample(2000, generator(1))
     classifier = fit(Calibrated(KernelPLS(rows=150), folds=2, rows=1000), data, epochs=3)
     assert classifier.base.probability(points).mean() == pytest.approx(0.2, abs=0.05)
     assert classifier.probability(points).mean() == pytest.approx(0.2, abs=0.05)
@@ -229,7 +229,7 @@ def test_beyond_its_rows_probabilities_keep_the_true_proportion():
 
 def test_platt_moves_a_networks_logits_and_keeps_their_gradients():
     classifier = fit(Calibrated(DeepEnsemble(training=QUICK)), noisy_data(100), epochs=3).double()
-    points = SQUARE.sample(20, generator(1)).requires_grad_(True)
+    points = SQUARE.points.sample(20, generator(1)).requires_grad_(True)
     slope, intercept = classifier.get_extra_state()["map"]
     base, ours = classifier.base.posterior(points), classifier.posterior(points)
     assert torch.allclose(ours.members, slope * base.members + intercept)
@@ -245,7 +245,7 @@ def test_platt_moves_a_networks_logits_and_keeps_their_gradients():
 def test_a_kernels_deviation_and_samples_go_through_the_map_too():
     """B7 of the audit: in version 0.1 samples of a calibrated kernel raised."""
     classifier = fit(Calibrated(KernelPLS()), noisy_data(100), epochs=2)
-    points = SQUARE.sample(20, generator(1))
+    points = SQUARE.points.sample(20, generator(1))
     slope, intercept = classifier.get_extra_state()["map"]
     base, ours = classifier.base.posterior(points), classifier.posterior(points)
     mean, std = base.mean, base.std
@@ -262,7 +262,7 @@ def test_a_kernels_deviation_and_samples_go_through_the_map_too():
 @pytest.mark.parametrize("method", METHODS)
 def test_a_probits_score_stays_a_probit(method):
     classifier = fit(Calibrated(GPClassifier(), method), noisy_data(100), epochs=2)
-    points = SQUARE.sample(50, generator(1))
+    points = SQUARE.points.sample(50, generator(1))
     with torch.no_grad():
         base, ours = classifier.base.posterior(points).mean, classifier.posterior(points).mean
     expected = METHODS[method][1](classifier.get_extra_state()["map"], base).sigmoid()
@@ -286,7 +286,7 @@ def test_too_few_of_a_class_change_nothing_and_are_told_once(caplog):
     caplog.set_level(logging.INFO, logger="deepbore")
     data = noisy_data(24)  # 8 are good
     classifier = fit(Calibrated(KernelPLS(), min_per_class=9), data, epochs=3)
-    points = SQUARE.sample(20, generator(1))
+    points = SQUARE.points.sample(20, generator(1))
     ours, theirs = classifier.posterior(points), classifier.base.posterior(points)
     assert torch.equal(ours.mean, theirs.mean)
     assert torch.equal(ours.std, theirs.std)
@@ -303,7 +303,7 @@ def test_too_few_of_a_class_change_nothing_and_are_told_once(caplog):
 def test_the_fewest_data_do_no_harm(make, n):
     for method in METHODS:
         classifier = fit(Calibrated(make(), method, folds=5, min_per_class=1), noisy_data(n), epochs=2)
-        assert classifier.posterior(SQUARE.sample(9, generator(1))).mean.isfinite().all()
+        assert classifier.posterior(SQUARE.points.sample(9, generator(1))).mean.isfinite().all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -316,7 +316,7 @@ def test_checkpoints_hold_tensors_and_the_map(make, method, tmp_path):
     assert len(checkpoint["optimizer_states"]) == len(classifier.kept_optimizers()) + 1
     fresh = Calibrated(make(), method).bind(SQUARE)
     fresh.load_state_dict(checkpoint["state_dict"])
-    points = SQUARE.sample(50, generator(1))
+    points = SQUARE.points.sample(50, generator(1))
     assert trainer.callback_metrics["calibrated"] == 1
     assert torch.equal(fresh.probability(points), classifier.probability(points))
     assert torch.equal(fresh.folds[1].posterior(points).mean, classifier.folds[1].posterior(points).mean)
@@ -387,7 +387,7 @@ def ensemble(make):
 @pytest.mark.parametrize("make", [functools.partial(RandomForest, trees=20), functools.partial(XGBoost, rounds=20)])
 def test_the_folds_average_probabilities_by_scikit_learns_sigmoid(make):
     head, batch = ensemble(make)
-    query, number = SQUARE.sobol(64, seed=1), torch.arange(len(batch)) % 3
+    query, number = SQUARE.points.sobol(64, seed=1), torch.arange(len(batch)) % 3
     expected = np.zeros(64)
     for fold, classifier in enumerate(head.folds):
         rows = batch.take((number == fold).nonzero()[:, 0])
@@ -401,7 +401,7 @@ def test_the_folds_average_probabilities_by_scikit_learns_sigmoid(make):
 def test_platts_maps_of_folds_change_a_ranking_where_one_map_keeps_it():
     make = functools.partial(RandomForest, trees=20)
     head, _ = ensemble(make)
-    query = SQUARE.sobol(64, seed=1)
+    query = SQUARE.points.sobol(64, seed=1)
     plain = head.base.posterior(query).mean.numpy()
     data = toy_data(SQUARE, 150, ThresholdLabels(THIRD))
     single = fit(Calibrated(make(), folds=3, min_per_class=3), data, epochs=2)
@@ -453,9 +453,9 @@ def test_a_pending_trial_is_of_no_class_to_calibrate_by():
     head = Calibrated(KernelPLS(), min_per_class=5)
     study = Study(SQUARE, seed=0, classifier=head, labels=ThresholdLabels(0.84))
     study.add(*some_bowl(13, 0))  # of which 2 are bad
-    for params in SQUARE.decode(SQUARE.sobol(9, seed=0)):
+    for params in SQUARE.decode(SQUARE.points.sobol(9, seed=0)):
         study.enqueue(params)
     study.ask(9)
     study.fit()
-    points = SQUARE.sobol(20, seed=1)
+    points = SQUARE.points.sobol(20, seed=1)
     assert torch.equal(head.posterior(points).mean, head.base.posterior(points).mean)

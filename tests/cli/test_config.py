@@ -42,7 +42,7 @@ def test_the_summary_says_when_the_space_is_exhausted(tmp_path):
     study = Study(SearchSpace({"k": Ordinal([1, 2, 3])}), journal=tmp_path / "run.jsonl")
     with pytest.warns(RuntimeWarning, match="trial"):
         study.optimize(lambda params: 1 / (params["k"] - 2), n_trials=10)
-    said = summary(study.observations.ledger, n_left=study.observations.n_left)
+    said = summary(study.observations.ledger, n_left=study.observations.columns.n_left)
     assert said.splitlines()[0].endswith("(3 trials, 1 failed, every configuration of the space)")
 
 
@@ -302,7 +302,7 @@ run: trades
     )
     assert main(["fit", "--config", "trades.yaml"]) == 0
     study = Study.load("trades/journal.jsonl")
-    assert study.objectives == ("loss", "size")
+    assert study.state.observations.objectives == ("loss", "size")
     assert study.trials[0].params == {"x": 0.5, "k": 4}
     assert study.to_frame()["size"].tolist() == [-trial.params["x"] for trial in study.trials]
     assert main(["fit", "--resume", "trades", "--loop.n_trials", "3"]) == 0

@@ -77,7 +77,7 @@ def test_words_of_a_run_reach_the_objective_and_come_back_from_its_directory(tmp
     assert main(["fit", "--config", "mine.yaml", "--loop.n_trials", "4", "--run", "run"]) == 0
     assert main(["fit", "--resume", "run", "--loop.n_trials", "6"]) == 0
     study = Study.load("run/journal.jsonl")
-    assert study.observations.n_complete == 6
+    assert study.observations.ledger.statistics.n_complete == 6
     assert {trial.params["mode"] for trial in study.trials} == {"on", "off"}
 
 

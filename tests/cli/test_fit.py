@@ -127,7 +127,7 @@ data: {labels: {class_path: deepbore.labels.ThresholdLabels, init_args: {gamma: 
     study = load_run(tmp_path)
     assert len(study.trials) == 14
     assert study.classifier.training_plan.steps == 20
-    assert study.labels.gamma == 0.2
+    assert study.state.recipe.labels.gamma == 0.2
     (tmp_path / "config.yaml").write_text("model: {class_path: deepbore.classifiers.Nowhere}")
     with pytest.raises(SettingError, match="Nowhere"):
         load_run(tmp_path)
@@ -226,7 +226,7 @@ def test_a11_a_run_that_is_killed_at_its_start_can_be_begun_or_resumed(tmp_path)
     done = forked.run(command, cwd=tmp_path, env=ENV, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for at in range(1, 9):
-        assert Study.load(tmp_path / str(at) / "mine" / "journal.jsonl").observations.n_complete == 3
+        assert Study.load(tmp_path / str(at) / "mine" / "journal.jsonl").observations.ledger.statistics.n_complete == 3
 
 
 def fit(*args):

@@ -23,9 +23,9 @@ def test_a_run_ends_trials_early_and_is_resumed_with_its_pruner(deepbore_here):
     again = deepbore_here("fit", "--resume", "mine", "--loop.n_trials", 14)
     assert again.returncode == 0, again.stderr
     study = Study.load("mine")
-    assert isinstance(study.recipe.pruner, MedianPruner)
+    assert isinstance(study.state.recipe.pruner, MedianPruner)
     assert len(study.trials) == 14
-    assert study.observations.n_pruned
+    assert study.observations.ledger.statistics.n_pruned
     assert {len(trial.reports) for trial in study.trials if trial.value is not None} == {EPOCHS}
 
 

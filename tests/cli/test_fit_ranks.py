@@ -8,7 +8,7 @@ import pytest
 from commands import LAUNCHERS, deepbore as command, on_ranks_of
 from deepbore import Study
 from deepbore.cli.run_directory import new_run
-from deepbore.data.times import times_of
+from deepbore.data.replay import timed_in
 from deepbore.errors import SettingError
 
 OBJECTIVE = """
@@ -85,7 +85,11 @@ def test_a_run_on_two_ranks_is_one_run(tmp_path, model):
     names = {path.name for path in folder.iterdir()} - {"journal.jsonl.lock"}
     assert names == {"journal.jsonl", "journal.jsonl.ckpt", "journal.jsonl.times", "config.yaml", "metrics.csv"}
     study = Study.load(folder / "journal.jsonl")
-    assert len({tuple(trial.params.items()) for trial in study.trials}) == study.observations.n_complete == 15
+    assert (
+        len({tuple(trial.params.items()) for trial in study.trials})
+        == study.observations.ledger.statistics.n_complete
+        == 15
+    )
     for trial in study.trials:
         assert trial.value == (trial.params["x"] - 0.3) ** 2 + (trial.params["y"] + 0.2) ** 2
     first, second = ((tmp_path / "one" / f"evaluated-{rank}").read_text().splitlines() for rank in range(2))
@@ -127,7 +131,7 @@ def test_a_killed_rank_ends_the_run_and_the_journal_stays_whole(tmp_path, launch
     assert time.perf_counter() - started < 120  # the slow one would sleep for 300 s
     assert says in done.stderr
     study = Study.load(tmp_path / "mine" / "journal.jsonl")
-    assert study.observations.n_complete == 7
+    assert study.observations.ledger.statistics.n_complete == 7
     assert len(study.trials) == 9
 
 
@@ -212,7 +216,7 @@ def test_ranks_of_torchrun_take_in_earlier_results_once(folder):
     assert done.returncode == 0, done.stderr
     on_two_ranks("torchrun", folder, "fit", "--resume", "run", "--warm_start", "earlier.csv", "--loop.n_trials", "16")
     study = Study.load(folder / "run" / "journal.jsonl")
-    assert (len(study.trials), study.observations.n_asked) == (21, 16)
+    assert (len(study.trials), study.observations.ledger.n_asked) == (21, 16)
 
 
 @pytest.mark.slow
@@ -221,7 +225,7 @@ def test_ranks_keep_all_of_a_run_in_one_place_and_its_time(folder):
     on_two_ranks("lightning", folder, "fit", "--config", "mine.yaml", *problem, "--loop.timeout", "2")
     (run,) = (folder / "runs").iterdir()
     study = Study.load(run / "journal.jsonl")
-    told = study.observations.n_complete
+    told = study.observations.ledger.statistics.n_complete
     assert 2 <= told < 20
-    assert len(times_of(run / "journal.jsonl.times")) == told
+    assert len({each.row for each in timed_in(run / "journal.jsonl.times")}) == told
     assert all(trial.duration is not None for trial in study.trials if trial.value is not None)

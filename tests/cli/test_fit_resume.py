@@ -50,7 +50,7 @@ def test_other_earlier_results_behind_resume_are_added_once(here, capsys):
         assert fit("--resume", "mine", "--loop.n_trials", n_trials, "--warm_start", "other.csv") == 0
     study = Study.load(here / "mine" / "journal.jsonl")
     assert [trial.value for trial in study.trials if trial.value < 0] == [-1, -2]
-    assert study.observations.n_asked == 5
+    assert study.observations.ledger.n_asked == 5
 
 
 def test_a_run_goes_on_as_it_began_and_the_error_says_what_differs(here, capsys):
@@ -95,8 +95,8 @@ def test_tasks_that_a_file_names_are_added_once(here):
     for n_trials in (4, 5):
         assert fit("--resume", "mine", "--loop.n_trials", n_trials) == 0
     observations = Study.load(here / "mine" / "journal.jsonl").observations
-    assert observations.task_names == ("old", "new")
-    assert observations.n_earlier == 3
+    assert observations.ledger.task_names == ("old", "new")
+    assert observations.ledger.statistics.n_earlier == 3
     (here / "tasks.csv").unlink()
     assert fit("--resume", "mine", "--loop.n_trials", 6) == 0  # its rows are in the journal
 
@@ -109,7 +109,11 @@ def test_what_a_kill_left_out_of_earlier_results_is_added(here):
     journal.write_bytes(b"".join(lines[:2]))  # "created", and the rows of this run
     assert fit("--resume", "mine") == 0
     observations = Study.load(journal).observations
-    assert (observations.task_names, observations.n_earlier, len(observations)) == (("old",), 1, 5)
+    assert (observations.ledger.task_names, observations.ledger.statistics.n_earlier, len(observations)) == (
+        ("old",),
+        1,
+        5,
+    )
 
 
 def test_what_stands_beside_resume_in_vain_is_refused(here, capsys):
@@ -180,7 +184,7 @@ def test_early_stopping_waits_for_a_first_feasible_value(theirs):
     stopping = ["--trainer.callbacks", "EarlyStopping", "--trainer.callbacks.monitor", "best_value"]
     patient = [*stopping, "--trainer.callbacks.patience", 4]
     assert fit(*configured(theirs, "infeasible"), "--loop.n_initial", 3, "--loop.n_trials", 12, *patient) == 0
-    assert Study.load(theirs / "mine" / "journal.jsonl").observations.n_asked == 3 + 4
+    assert Study.load(theirs / "mine" / "journal.jsonl").observations.ledger.n_asked == 3 + 4
 
 
 TEXTS = ["16", "1e3", "1_0", "null", "~", "true", "on", "12:30", "010", "a: b", "[1, 2]", "", " x", "2020-01-01"]

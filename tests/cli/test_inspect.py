@@ -294,7 +294,7 @@ def test_a_run_of_two_objectives_is_looked_at_without_labels_that_are_somebody_e
     study = db.Study(SQUARE, directions=["minimize"] * 2, classifier=db.KernelPLS(), labels=labels, journal=path)
     tried(study, 3, lambda params: [params["x"], params["y"]])
     study.close()
-    assert type(load_run(tmp_path).labels).__name__ == "ChebyshevLabels"
+    assert type(load_run(tmp_path).state.recipe.labels).__name__ == "ChebyshevLabels"
 
 
 def run_here(*args):

@@ -230,7 +230,7 @@ def test_the_chance_that_constraints_are_kept_stays_on_one_device():
 @pytest.mark.parametrize("acquisition", [LogExpectedImprovement(), UpperConfidenceBound(1.0)])
 @pytest.mark.parametrize("kind", ["usual", "additive", "noisy"])
 def test_the_arithmetic_of_accelerators_gives_the_same_values_and_gradients(monkeypatch, kind, acquisition):
-    model, points = kernel_model(kind, toy_data(SPACE, 30)), SPACE.sobol(50, seed=1)
+    model, points = kernel_model(kind, toy_data(SPACE, 30)), SPACE.points.sobol(50, seed=1)
 
     def found():
         moved = points.clone().requires_grad_(True)
@@ -247,7 +247,7 @@ def test_the_arithmetic_of_accelerators_gives_the_same_values_and_gradients(monk
 @pytest.mark.parametrize("name", TOY_SPACES)
 def test_coordinates_move_with_their_buffers(name):
     space = TOY_SPACES[name]
-    place = Coordinates(space)
+    place = Coordinates(space.points)
     with FakeTensorMode() as mode:
         for key, buffer in list(place._buffers.items()):
             place._buffers[key] = mode.from_tensor(buffer).to("cuda") if buffer is not None else None
@@ -359,7 +359,7 @@ def test_what_is_asked_of_proposals_finds_them_on_the_cpu(ask):
 
 def told_rows():
     """Columns and values of twenty random configurations."""
-    rows = SPACE.decode(SPACE.sobol(20, seed=0))
+    rows = SPACE.decode(SPACE.points.sobol(20, seed=0))
     return {name: [row[name] for row in rows] for name in SPACE.names}, [float(i) for i in range(20)]
 
 

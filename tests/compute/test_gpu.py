@@ -56,7 +56,7 @@ def test_a_head_learns_and_proposes(name, space):
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_a_head_learns_the_same_as_on_a_cpu(name):
     space = TOY_SPACES["continuous"]
-    points, scores = space.sample(500, torch.Generator().manual_seed(3)), []
+    points, scores = space.points.sample(500, torch.Generator().manual_seed(3)), []
     for device in ("cpu", GPU):
         classifier, data = CLASSIFIERS[name](), toy_data(space, 80)
         run(new_trainer(device), module_of([classifier]), data, 6)
@@ -70,7 +70,7 @@ def test_a_head_learns_the_same_as_on_a_cpu(name):
 def test_a_head_that_moves_says_the_same(name):
     space = TOY_SPACES["mixed"]
     classifier = fit(CLASSIFIERS[name](), toy_data(space, 60), epochs=3)
-    points = space.sample(50, torch.Generator().manual_seed(3))
+    points = space.points.sample(50, torch.Generator().manual_seed(3))
     found = {}
     for device in ("cpu", GPU):
         posterior = classifier.to(device).posterior(points.to(device))
@@ -148,6 +148,6 @@ def test_botorchs_acquisitions_take_a_head():
     space = TOY_SPACES["continuous"]
     classifier = fit(KernelPLS(), toy_data(space, 40), epochs=3).to(GPU)
     acquisition = qUpperConfidenceBound(BoTorchClassifier(classifier), beta=1.0)
-    values = acquisition(space.sample(6, torch.Generator().manual_seed(0)).view(2, 3, -1).to(GPU))
+    values = acquisition(space.points.sample(6, torch.Generator().manual_seed(0)).view(2, 3, -1).to(GPU))
     assert values.device.type == GPU
     assert values.isfinite().all()

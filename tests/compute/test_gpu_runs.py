@@ -95,7 +95,7 @@ def test_failures_and_pending_trials():
 
 def test_many_rows():
     space = TOY_SPACES["continuous"]
-    study, points = new_study("continuous"), space.sample(30_000, torch.Generator().manual_seed(1))
+    study, points = new_study("continuous"), space.points.sample(30_000, torch.Generator().manual_seed(1))
     columns = {name: parameter.decode(points[:, i]) for i, (name, parameter) in enumerate(space.parameters.items())}
     study.add(columns, toy_objective(space, points).numpy())
     go_on(study, 8, q=4)

@@ -10,7 +10,7 @@ from deepbore.dashboard.comparing import best_line
 from deepbore.dashboard.content import SHOWN, Content, part_of, some_rows
 from deepbore.dashboard.runs import JournalEntry
 from deepbore.data.array_ranking import best_so_far
-from deepbore.data.lines import first_line, written
+from deepbore.data.log import first_line, written
 
 SPACE = {"x": {"type": "real", "low": 0.0, "high": 1.0}, "<b>&": {"type": "categorical", "choices": ["<script>", "b"]}}
 

@@ -86,7 +86,7 @@ def test_forgotten_comparisons_leave_positive_weights(monkeypatch):
     for _ in range(2):
         one, other = study.ask(2)
         study.prefer(one, other)
-    weight = study.labels(study.observations).weight
+    weight = study.state.recipe.labels(study.observations).weight
     assert (weight > 0).all()
     assert weight[:2].max() < 1e-3
 

@@ -11,6 +11,7 @@ from deepbore.data.journal import Journal
 from deepbore.data.ledger import KeptNatives, Ledger
 from deepbore.data.replay import read_record
 from deepbore.errors import SettingError, ShapeError, TrialError, ValueTypeError
+from deepbore.space.search_space import as_space
 from kept_observations import KEPT
 from plane import PLANE
 
@@ -146,4 +147,4 @@ def test_a_study_and_its_journal_have_the_same_ledger(journal):
     study, record = Study.load(journal), read_record(journal)
     assert said(study.observations.ledger) == said(record)
     assert study.observations.ledger.trials == record.trials
-    assert SearchSpace.from_dict(record.space) == SearchSpace.of(PLANE)
+    assert SearchSpace.from_dict(record.space) == as_space(PLANE)

@@ -51,7 +51,7 @@ def test_what_is_written_is_read(tmp_path_factory, space, seed, values):
         choices = [str(choice) for choice in getattr(parameter, "choices", [])]
         assume(len(set(choices)) == len(choices))
         assume(all(text.isprintable() or text in "\n\t" for text in choices))
-    params = space.decode(space.sample(5, torch.Generator().manual_seed(seed)))
+    params = space.decode(space.points.sample(5, torch.Generator().manual_seed(seed)))
     path = tmp_path_factory.mktemp("csv") / "earlier.csv"
     write(path, space, params, values)
     study = Study(space)
@@ -220,7 +220,7 @@ SPACE = SearchSpace({"x": Real(0, 1), "c": Categorical(["a", "b"]), "m": Real(0,
 
 def reserved(n, direction="minimize"):
     observations = Observations(SPACE, direction)
-    observations.reserve(SPACE.sample(n, torch.Generator().manual_seed(0)))
+    observations.reserve(SPACE.points.sample(n, torch.Generator().manual_seed(0)))
     return observations
 
 
@@ -228,11 +228,11 @@ def test_added_results_are_rows_like_others():
     observations = reserved(1, "maximize")
     columns = {"x": [0.1, 0.2, 0.3], "c": ["a", "b", "b"], "m": [0.5, None, float("nan")]}
     observations.add(columns, [1.0, float("nan"), 3.0])
-    assert observations.n_failed == 1
+    assert observations.ledger.statistics.n_failed == 1
     assert observations.trial(3).params == {"x": 0.3, "c": "b"}
     assert observations.best.value == 3.0
     assert observations.trial(2).status is Status.FAILED
-    assert observations.unseen(SPACE.encode([{"x": 0.3, "c": "b"}, {"x": 0.4, "c": "b"}])) == [False, True]
+    assert observations.columns.unseen(SPACE.encode([{"x": 0.3, "c": "b"}, {"x": 0.4, "c": "b"}])) == [False, True]
     with pytest.raises(PointError, match="'m'"):
         observations.add({"x": [0.1], "c": ["a"], "m": [None]}, [1.0])
     with pytest.raises(PointError, match="missing"):

@@ -211,7 +211,7 @@ def test_rows_that_were_added_at_once_are_there_whole_or_not_at_all(tmp_path, mo
     observations = begun(path)
     observations.add({"x": [0.9], "c": ["a"], "k": [None]}, [0.0])
     before, one = path.read_bytes(), known(observations)
-    observations.add(SPACE.decode_columns(SPACE.sample(7, torch.Generator())), list(range(7)))
+    observations.add(SPACE.points.decode_columns(SPACE.points.sample(7, torch.Generator())), list(range(7)))
     observations.journal.close()
     content = path.read_bytes()
     assert content.count(b"\n") == before.count(b"\n") + 4

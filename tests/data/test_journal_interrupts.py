@@ -16,9 +16,9 @@ from deepbore.loop.state import RunState
 from interrupting import interrupted
 from kept_observations import SPACE, begun, known, loaded
 
-COLUMNS = SPACE.decode_columns(SPACE.sample(3, torch.Generator().manual_seed(9)))
+COLUMNS = SPACE.points.decode_columns(SPACE.points.sample(3, torch.Generator().manual_seed(9)))
 ACTS = {
-    "reserve": lambda observations: observations.reserve(SPACE.sample(2, torch.Generator().manual_seed(2)), 3),
+    "reserve": lambda observations: observations.reserve(SPACE.points.sample(2, torch.Generator().manual_seed(2)), 3),
     "tell": lambda observations: observations.tell(
         0, Outcome(-5, constraints=[1, 2], budget=2, attributes={"a": 1}, reason="b")
     ),
@@ -35,7 +35,7 @@ def three(path, name):
     """Observations with three rows to do an act with, in a journal if there is a path."""
     by_preference = name == "prefer"
     observations = begun(path, ["maximize" if by_preference else "minimize"], by_preference=by_preference)
-    observations.reserve(SPACE.sample(3, torch.Generator()))
+    observations.reserve(SPACE.points.sample(3, torch.Generator()))
     observations.prefer([(1, 0)]) if by_preference else observations.tell(1, 0.5)
     return observations
 
@@ -78,7 +78,7 @@ def test_an_interrupt_at_any_line_leaves_both_or_none(tmp_path, name, kept, stri
 
 @pytest.mark.slow
 def test_an_interrupt_at_any_line_leaves_what_is_enqueued_in_both_or_in_none(tmp_path):
-    point, other = SPACE.decode(SPACE.sample(2, torch.Generator().manual_seed(2)))
+    point, other = SPACE.decode(SPACE.points.sample(2, torch.Generator().manual_seed(2)))
     seen = set()
     for at in range(1, 1000):
         path = tmp_path / f"{at}.jsonl"
@@ -141,7 +141,7 @@ def test_signals_at_any_time_leave_both_or_none(tmp_path):
         timer = threading.Timer(rng.uniform(0, 0.004), signal.raise_signal, [signal.SIGINT])
         try:
             timer.start()
-            for row in observations.reserve(SPACE.sample(2, generator)):
+            for row in observations.reserve(SPACE.points.sample(2, generator)):
                 observations.tell(row, rng.random())
             timer.join()
         except KeyboardInterrupt:

@@ -114,7 +114,7 @@ def test_a_change_of_directory_changes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     observations = begun("run.jsonl")
     monkeypatch.chdir("elsewhere")
-    observations.reserve(SPACE.sample(1, torch.Generator()))
+    observations.reserve(SPACE.points.sample(1, torch.Generator()))
     assert loaded(tmp_path / "run.jsonl") == known(observations)
     assert not list((tmp_path / "elsewhere").iterdir())
 
@@ -138,13 +138,13 @@ def replace(path):
 )
 def test_files_that_are_changed_while_in_use_are_not_written_to(tmp_path, name, change, says):
     observations = begun(tmp_path / "run.jsonl")
-    observations.reserve(SPACE.sample(2, torch.Generator()))
+    observations.reserve(SPACE.points.sample(2, torch.Generator()))
     observations.tell(0, 1.0)
     change(tmp_path / name)
     before, content = known(observations), {path: path.read_bytes() for path in tmp_path.iterdir()}
     for act in (
         lambda: observations.tell(1, 2.0),
-        lambda: observations.reserve(SPACE.sample(1, torch.Generator())),
+        lambda: observations.reserve(SPACE.points.sample(1, torch.Generator())),
         lambda: observations.add({"x": 0.5, "c": "a"}, 1.0),
     ):
         with pytest.raises(JournalError, match=f"{says}.*Nothing was written"):
@@ -155,8 +155,8 @@ def test_files_that_are_changed_while_in_use_are_not_written_to(tmp_path, name, 
 
 def test_journals_whose_names_differ_in_the_last_part_share_nothing(tmp_path):
     one, other = begun(tmp_path / "exp.0"), begun(tmp_path / "exp.1")
-    one.reserve(SPACE.sample(1, torch.Generator()))
-    other.reserve(SPACE.sample(1, torch.Generator()))
+    one.reserve(SPACE.points.sample(1, torch.Generator()))
+    other.reserve(SPACE.points.sample(1, torch.Generator()))
     assert {path.name for path in tmp_path.iterdir()} == {"exp.0", "exp.0.lock", "exp.1", "exp.1.lock"}
 
 
@@ -187,7 +187,7 @@ def test_an_empty_file_can_be_begun_and_a_failed_beginning_repeated(tmp_path):
     with pytest.raises(JournalError, match="plain JSON data"):
         Journal.begin(path, {"space": {1, 2}})
     assert path.read_bytes() == b""
-    assert begun(path).reserve(SPACE.sample(1, torch.Generator())) == [0]
+    assert begun(path).reserve(SPACE.points.sample(1, torch.Generator())) == [0]
 
 
 def test_a_study_that_nothing_refers_to_any_more_holds_no_lock(tmp_path):

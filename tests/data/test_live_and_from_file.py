@@ -79,7 +79,7 @@ class History:
 
     def add(self):
         m, space = self.draw.randint(1, 4), self.study.space
-        points = space.sample(m, torch.Generator().manual_seed(self.draw.randrange(10**6)))
+        points = space.points.sample(m, torch.Generator().manual_seed(self.draw.randrange(10**6)))
         about = {"task": self.draw.choice([None, None, "old"])}
         if self.draw.random() < 0.3:
             about["constraints"] = [[self.draw.choice([self.draw.gauss(0, 1), math.nan])] for _ in range(m)]
@@ -87,7 +87,7 @@ class History:
             about["noise"] = [abs(self.draw.gauss(0, 1)) for _ in range(m)]
         if self.draw.random() < 0.5:
             about["budgets"] = [self.draw.choice([1, 3, 9]) for _ in range(m)]
-        self.study.add(space.decode_columns(points), [self.value for _ in range(m)], **about)
+        self.study.add(space.points.decode_columns(points), [self.value for _ in range(m)], **about)
 
     def fix(self):
         self.study.fix(self.draw.choice([{}, {"n": 2}, {"x": 0.5}]))
@@ -131,14 +131,17 @@ def told(trial, params):
 def known(study):
     """What a study knows, as plain data."""
     observations = study.observations
-    names = ("n_asked", "n_failed", "n_complete", "n_pruned", "n_withdrawn", "n_earlier", "n_since_best", "preferences")
+    names = ("n_failed", "n_complete", "n_pruned", "n_withdrawn", "n_earlier")
     tensors = ("points", "values", "constraints", "budgets", "tasks", "status", "first_rows", "noise")
-    columns = {name: str(None if (each := getattr(observations, name)) is None else each.tolist()) for name in tensors}
+    read = {name: getattr(observations.columns, name) for name in tensors}
+    columns = {name: str(None if each is None else each.tolist()) for name, each in read.items()}
     return (
-        {name: getattr(observations, name) for name in names}
+        {name: getattr(observations.ledger.statistics, name) for name in names}
         | columns
+        | {"n_asked": observations.ledger.n_asked, "preferences": observations.preferences}
+        | {"n_since_best": observations.ledger.ranking.n_since_best}
         | {
-            "trials": [told(trial, study.space.plain(trial.params)) for trial in study.trials],
+            "trials": [told(trial, study.space.points.plain(trial.params)) for trial in study.trials],
             "best": [best_of(study.best_trial)] if observations.k == 1 else [each.id for each in study.pareto_front],
             "shape": tuple(observations.constraints.shape),
             "finished": observations.ledger.finished,

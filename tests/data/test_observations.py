@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from deepbore import Categorical, Condition, Real, SearchSpace
 from deepbore.data.journal import Journal
-from deepbore.data.observations import Observations, Status, Trial
-from deepbore.errors import JournalError, SettingError, TrialError, ValueTypeError
+from deepbore.data.observations import PART_OF, Observations, Status, Trial
+from deepbore.errors import DeprecatedUse, JournalError, SettingError, TrialError, ValueTypeError
 from plane import LINE
 
 SPACE = SearchSpace({"x": Real(0, 1), "c": Categorical(["a", "b"]), "m": Real(0, 1, when=Condition("c", "a"))})
@@ -22,7 +23,7 @@ HEADER = {"space": SPACE.to_dict(), "directions": ["minimize"], "seed": 3}
 
 def reserved(n, direction="minimize"):
     observations = Observations(SPACE, direction)
-    observations.reserve(SPACE.sample(n, torch.Generator().manual_seed(0)))
+    observations.reserve(SPACE.points.sample(n, torch.Generator().manual_seed(0)))
     return observations
 
 
@@ -34,12 +35,16 @@ def test_sorted_values_and_best_follow_what_is_told(values, direction):
         observations.tell(row, value, failed=value is None)
     finite = [v for v in values if v is not None and math.isfinite(v)]
     sign = 1 if direction == "minimize" else -1
-    assert observations.sorted_values.tolist() == sorted(sign * v for v in finite)
+    assert observations.replicates.sorted_values.tolist() == sorted(sign * v for v in finite)
     best = observations.best
     assert (best is None) == (not finite)
     if finite:
         assert best.value == (min(finite) if direction == "minimize" else max(finite))
-    assert (observations.status == Status.FAILED).sum() == observations.n_failed == len(values) - len(finite)
+    assert (
+        (observations.status == Status.FAILED).sum()
+        == observations.ledger.statistics.n_failed
+        == len(values) - len(finite)
+    )
 
 
 def test_rows_are_pending_until_told():
@@ -83,12 +88,12 @@ def test_a_suggestion_costs_the_same_with_a_million_rows():
         times = []
         for row in range(n, n + 30):
             start = time.perf_counter()
-            assert observations.reserve(space.sample(1, generator)) == [row]
+            assert observations.reserve(space.points.sample(1, generator)) == [row]
             observations.tell(row, -1.0)
             times.append(time.perf_counter() - start)
         seconds[n] = min(times)
         assert observations.best.id == n
-        assert observations.sorted_values[:30].tolist() == [-1.0] * 30
+        assert observations.replicates.sorted_values[:30].tolist() == [-1.0] * 30
     assert seconds[1_000_000] < seconds[100] + 0.02  # v0.1: + 0.001, for what is copied of 8 MB
 
 
@@ -116,24 +121,24 @@ def test_numbers_that_no_float_holds_are_refused(digits):
 
 def test_a_trial_of_another_run_is_refused_and_a_changed_dict_is_not():
     one, other = reserved(2), Observations(SPACE)
-    other.reserve(SPACE.sample(2, torch.Generator().manual_seed(1)))
+    other.reserve(SPACE.points.sample(2, torch.Generator().manual_seed(1)))
     with pytest.raises(TrialError, match="told to the run that gave it"):
         one.tell(other.trial(0), -123)
     with pytest.raises(TrialError, match="told to the run that gave it"):
         one.tell(Trial(0, {"x": 0.5, "c": "b"}), -123)
-    assert not one.n_complete
+    assert not one.ledger.statistics.n_complete
     trial = one.trial(0)
     trial.params.clear()  # as objectives do that take out what they need
     one.tell(trial, 1.0)
     one.tell(Trial(1, one.trial(1).params), 2.0)
-    assert one.n_complete == 2
+    assert one.ledger.statistics.n_complete == 2
 
 
 def test_the_journal_is_strict_json_of_every_event(tmp_path):
     path = tmp_path / "deep" / "run.jsonl"
     observations = Observations(SPACE)
     observations.journal = Journal.begin(path, HEADER)
-    rows = observations.reserve(SPACE.sample(3, torch.Generator().manual_seed(0)))
+    rows = observations.reserve(SPACE.points.sample(3, torch.Generator().manual_seed(0)))
     observations.tell(rows[1], 0.25)
     observations.tell(rows[0], float("inf"))
     observations.add({"x": [0.1], "c": ["b"], "m": [None]}, [float("nan")])
@@ -197,3 +202,18 @@ def test_a_long_list_that_is_refused_is_shown_by_its_beginning():
     observations = Observations(LINE)
     with pytest.raises(ValueTypeError, match=r"but got \['a', 'b', 'c'\] \.\.\.\."):
         observations.add({"x": [0.1, 0.2, 0.3, 0.4]}, ["a", "b", "c", "d"])
+
+
+@pytest.mark.parametrize("name", PART_OF)
+def test_a_name_that_has_moved_to_a_part_warns_and_works(name):
+    observations = Observations(LINE)
+    observations.add({"x": [0.25, 0.5]}, [1.0, 3.0])
+    moved = f"{PART_OF[name]}.{name}"
+    with pytest.warns(DeprecatedUse, match=f"is now observations.{moved}"):
+        former = getattr(observations, name)
+    assert str(former) == str(attrgetter(moved)(observations))
+
+
+def test_an_unknown_attribute_is_no_attribute():
+    with pytest.raises(AttributeError, match="no attribute 'n_found'"):
+        _ = Observations(LINE).n_found

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import deepbore as db
 from deepbore import Budget, Categorical, Condition, Outcome, Real, SearchSpace, Study
 from deepbore.data.imported import as_frame
-from deepbore.data.lines import written
+from deepbore.data.log import written
 from deepbore.data.observations import Observations
 from deepbore.data.outcome import Status
 from deepbore.data.replay import read_record
@@ -33,19 +33,19 @@ def told(outcomes, directions=("minimize",)):
 def test_several_values_are_turned_each_by_its_direction():
     observations = told([(1, 2), [3.5, -4], np.array([5, 6]), torch.tensor([7.0, 8.0])], ["minimize", "maximize"])
     assert observations.values.tolist() == [[1, -2], [3.5, 4], [5, -6], [7, -8]]
-    assert observations.user_values.tolist() == [[1, 2], [3.5, -4], [5, 6], [7, 8]]
+    assert observations.columns.user_values.tolist() == [[1, 2], [3.5, -4], [5, 6], [7, 8]]
     assert observations.trial(1).values == (3.5, -4.0)
     assert observations.trial(1).value == 3.5
-    assert observations.sorted_values.tolist() == [1, 3.5, 5, 7]
+    assert observations.replicates.sorted_values.tolist() == [1, 3.5, 5, 7]
     assert (observations.k, observations.direction) == (2, "minimize")
-    assert observations.to_user(-2.0, column=1) == 2.0
+    assert observations.columns.to_user(-2.0, column=1) == 2.0
     with pytest.raises(SettingError, match="2 objectives has no single best"):
         _ = observations.best
 
 
 def test_one_missing_value_of_several_fails_a_trial():
     observations = told([(1, math.nan), (math.inf, 1)], ["minimize", "minimize"])
-    assert observations.n_failed == 2
+    assert observations.ledger.statistics.n_failed == 2
     assert observations.values.isnan().all()
     assert observations.trial(0).reason == "its value is [1.0, nan]"
 
@@ -53,7 +53,7 @@ def test_one_missing_value_of_several_fails_a_trial():
 @pytest.mark.parametrize("wrong", [1.0, (1, 2, 3), Outcome(5)])
 def test_another_number_of_values_is_refused(wrong):
     observations = Observations(SPACE, ["minimize", "minimize"])
-    observations.reserve(SPACE.sample(1, torch.Generator()))
+    observations.reserve(SPACE.points.sample(1, torch.Generator()))
     with pytest.raises(ValueTypeError, match="number of objective values must be 2"):
         observations.tell(0, wrong)
     observations.tell(0, (1, 2))
@@ -76,8 +76,13 @@ def test_the_best_is_feasible_and_the_first_outcome_fixes_the_number_of_constrai
     assert observations.trial(4).reason == "its constraints are [nan, 0.0]"
     assert observations.constraints.shape == (5, 2)
     assert observations.constraints[4].isnan().all()
-    assert observations.best_rows(9).tolist() == [2, 3, 0, 1] or observations.best_rows(9).tolist() == [3, 2, 0, 1]
-    observations.reserve(SPACE.sample(1, torch.Generator()))
+    assert observations.centres.best_rows(9).tolist() == [2, 3, 0, 1] or observations.centres.best_rows(9).tolist() == [
+        3,
+        2,
+        0,
+        1,
+    ]
+    observations.reserve(SPACE.points.sample(1, torch.Generator()))
     for wrong in (1.0, Outcome(1, constraints=[1]), Outcome(1, constraints=[1, 2, 3])):
         with pytest.raises(ValueTypeError, match="number of constraints must be 2"):
             observations.tell(5, wrong)
@@ -113,9 +118,11 @@ def test_best_rows_take_turns_feasible_ones_first(rows, count):
     dealt = [group[place] for place in range(len(rows)) for group in groups if place < len(group)]
     keys = [(row[2] > 0, *((row[2],) if row[2] > 0 else row[:2])) for row in rows]
     if len(set(keys)) == len({row[0] for row in rows}) == len({row[1] for row in rows}) == len(rows):  # no ties
-        assert observations.best_rows(count).tolist() == list(dict.fromkeys(dealt))[:count]
+        assert observations.centres.best_rows(count).tolist() == list(dict.fromkeys(dealt))[:count]
     assert (
-        len(observations.best_rows(count)) == len(set(observations.best_rows(count).tolist())) == min(count, len(rows))
+        len(observations.centres.best_rows(count))
+        == len(set(observations.centres.best_rows(count).tolist()))
+        == min(count, len(rows))
     )
 
 
@@ -123,13 +130,17 @@ def test_other_tasks_are_rows_that_are_not_compared():
     observations = told([2.0, 3.0])
     for task, value in (("old", -9.0), ("older", -8.0), ("old", math.nan)):
         observations.add({"x": [0.7], "c": ["b"], "m": [None]}, [value], task=task)
-    assert observations.tasks.tolist() == [0, 0, 1, 2, 1]
-    assert observations.task_names == ("old", "older")
+    assert observations.columns.tasks.tolist() == [0, 0, 1, 2, 1]
+    assert observations.ledger.task_names == ("old", "older")
     assert [observations.trial(row).task for row in range(5)] == [None, None, "old", "older", "old"]
-    assert observations.sorted_values.tolist() == [2.0, 3.0]
+    assert observations.replicates.sorted_values.tolist() == [2.0, 3.0]
     assert observations.best.id == 0
-    assert (observations.n_complete, observations.n_failed, observations.n_distinct) == (4, 1, 2)
-    assert observations.unseen(SPACE.encode([{"x": 0.7, "c": "b"}])) == [True]
+    assert (
+        observations.ledger.statistics.n_complete,
+        observations.ledger.statistics.n_failed,
+        observations.n_distinct,
+    ) == (4, 1, 2)
+    assert observations.columns.unseen(SPACE.encode([{"x": 0.7, "c": "b"}])) == [True]
     for odd in ("", 3, ["old"]):
         with pytest.raises(ValueTypeError, match="task is named by a text"):
             observations.add({"x": 0.7, "c": "b"}, 1.0, task=odd)
@@ -137,15 +148,15 @@ def test_other_tasks_are_rows_that_are_not_compared():
 
 def test_budgets_are_those_of_asking_or_those_that_were_spent():
     observations = Observations(SPACE)
-    observations.reserve(SPACE.sample(2, torch.Generator()), budget=np.int64(9))
-    observations.reserve(SPACE.sample(1, torch.Generator()))
+    observations.reserve(SPACE.points.sample(2, torch.Generator()), budget=np.int64(9))
+    observations.reserve(SPACE.points.sample(1, torch.Generator()))
     observations.tell(0, Outcome(1, budget=7.5))
     observations.tell(1, 2)
     observations.add({"x": [0.1, 0.2], "c": ["b", "b"], "m": [None, None]}, [1, 2], budgets=[3, float("nan")])
     assert [observations.trial(row).budget for row in range(5)] == [7.5, 9.0, None, 3.0, None]
     for odd in (math.nan, math.inf, "all", True):
         with pytest.raises(ValueTypeError, match="budget must be a"):
-            observations.reserve(SPACE.sample(1, torch.Generator()), budget=odd)
+            observations.reserve(SPACE.points.sample(1, torch.Generator()), budget=odd)
     with pytest.raises(ValueTypeError, match="finite"):
         observations.add({"x": 0.1, "c": "b"}, 1, budgets=math.inf)
     with pytest.raises(ShapeError, match="one budget"):
@@ -267,7 +278,7 @@ def test_what_is_no_column_of_numbers_is_shown(odd):
 def test_an_outcome_may_say_its_budget_in_few_digits():
     study = Study(LINE, budget=Budget("share", 0.1, 0.9), n_initial=3, seed=0)
     study.optimize(lambda params, trial: Outcome(params["x"], budget=round(trial.budget, 6)), 12)
-    assert not study.observations.n_failed
+    assert not study.observations.ledger.statistics.n_failed
     assert {trial.budget for trial in study.trials} <= set(study.observations.budget.rungs)
 
 

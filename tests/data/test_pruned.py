@@ -73,7 +73,7 @@ def test_labels_of_pruned_trials_are_grades_and_the_best_is_another(labelling, t
     complete = observations.status == Status.COMPLETE
     assert ((batch.z >= 0) & (batch.z <= 1)).all()
     assert not (batch.failures & pruned).any()
-    assert int(observations.n_pruned) == int(pruned.sum())
+    assert int(observations.ledger.statistics.n_pruned) == int(pruned.sum())
     if complete.any():
         assert observations.best.status is Status.COMPLETE
         assert observations.best.value == observations.values[complete].min()

@@ -30,18 +30,22 @@ def test_the_best_trial_is_that_of_the_largest_budget(tmp_path):
     study.tell(promoted, 4.0)
     assert study.best_trial.id == promoted.id
     assert read_record(tmp_path / "run.jsonl").best.id == promoted.id
-    assert study.observations.best_rows(3).tolist() == [promoted.id, 2, 0]  # of a configuration the largest budget
+    assert study.observations.centres.best_rows(3).tolist() == [
+        promoted.id,
+        2,
+        0,
+    ]  # of a configuration the largest budget
 
 
 def test_a_first_result_of_a_larger_budget_is_an_improvement_and_a_better_one_of_a_smaller_is_none():
     study = Study(LINE, budget=EPOCHS, n_initial=100)
     for trial, value in zip(study.ask(3), (5.0, 7.0, 6.0), strict=True):
         study.tell(trial, value)
-    assert study.observations.n_since_best == 2
+    assert study.observations.ledger.ranking.n_since_best == 2
     study.tell(study.ask()[0], 9.0)  # after three epochs
-    assert study.observations.n_since_best == 0
+    assert study.observations.ledger.ranking.n_since_best == 0
     study.tell(study.ask()[0], 1.0)  # after one
-    assert study.observations.n_since_best == 1
+    assert study.observations.ledger.ranking.n_since_best == 1
     assert study.best_trial.value == 9.0
 
 
@@ -49,7 +53,7 @@ def test_of_the_best_rows_feasible_ones_come_first_whatever_their_budget():
     observations = Observations(LINE, budget=EPOCHS)
     x, limits = [0.1, 0.2, 0.3, 0.4], [[1.0], [-1.0], [-1.0], [1.0]]
     observations.add({"x": x}, [0.0, 3.0, 2.0, 1.0], budgets=[27, 3, 1, 1], constraints=limits)
-    assert observations.best_rows(4).tolist() == [1, 2, 0, 3]
+    assert observations.centres.best_rows(4).tolist() == [1, 2, 0, 3]
 
 
 def test_best_and_tau_take_a_schedule():
@@ -112,8 +116,8 @@ def with_one(value: float, times: int) -> Observations:
 # regression: each of these was wrong once
 def test_the_best_rows_are_distinct_configurations():
     observations = with_one(-1.0, 25)
-    assert observations.points[observations.best_rows(4), 0].tolist() == pytest.approx([1, *ELSEWHERE[:3]])
-    assert len(observations.best_rows(100)) == 31
+    assert observations.points[observations.centres.best_rows(4), 0].tolist() == pytest.approx([1, *ELSEWHERE[:3]])
+    assert len(observations.centres.best_rows(100)) == 31
 
 
 def test_a_front_of_thousands_takes_no_pairs():
@@ -173,7 +177,7 @@ def test_with_a_budget_the_least_violation_comes_first_while_nothing_is_feasible
         study = Study(LINE, budget=budget)
         for trial, violation in zip(study.ask(3), [3.0, 1.0, 2.0], strict=True):
             study.tell(trial, 0.0, constraints=[violation])
-        found.append(study.observations.best_rows(3).tolist())
+        found.append(study.observations.centres.best_rows(3).tolist())
     assert found == [[1, 2, 0]] * 2
 
 

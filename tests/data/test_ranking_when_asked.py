@@ -30,7 +30,7 @@ def take(observations, step, given, other):
     if step == "ask":
         budget = None if observations.budget is None else other
         observations.reserve(SPACE.encode([{"x": given}]), budget)
-    elif step == "tell" and len(waiting := observations.pending_rows):
+    elif step == "tell" and len(waiting := observations.columns.pending_rows):
         observations.tell(int(waiting[-1]), Outcome(given, constraints=[other]))
     elif step == "add":
         budgets = None if observations.budget is None else other
@@ -48,9 +48,9 @@ def since_best(observations, steps):
     """How many trials were told since a better one was, step by step."""
     n, before = 0, None
     for step in steps:
-        known = len(observations.finished_rows)
+        known = len(observations.columns.finished_rows)
         take(observations, *step)
-        if len(observations.finished_rows) == known:
+        if len(observations.columns.finished_rows) == known:
             continue
         best = best_trial(observations.trials(), observations.budget is not None)
         key = None if best is None else (-(best.budget or 0) if observations.budget else 0, best.value)
@@ -67,12 +67,12 @@ def test_the_best_and_how_long_ago_it_was_are_those_of_a_look_at_all_trials(budg
     for step in steps:
         take(observations, *step)
         if step[0] == "look":
-            _ = observations.best, observations.sorted_values
+            _ = observations.best, observations.replicates.sorted_values
     expected = best_trial(observations.trials(), budget is not None)
     assert observations.best == expected
-    assert observations.n_since_best == since_best(again, steps)
+    assert observations.ledger.ranking.n_since_best == since_best(again, steps)
     own = observations.values[:, 0]
-    assert observations.sorted_values.tolist() == own[~own.isnan()].sort().values.tolist()
+    assert observations.replicates.sorted_values.tolist() == own[~own.isnan()].sort().values.tolist()
     candidates = [trial.id for trial in observations.trials() if may_be_best(trial)]
     if budget is not None and candidates:
         largest = max(observations.trial(row).budget for row in candidates)
@@ -93,15 +93,15 @@ def test_nothing_is_ranked_when_a_trial_is_told(monkeypatch):
         for row in rows:
             observations.tell(row, float(row))
         observations.add({"x": [5]}, [-1.0])
-    assert (observations.best.id, observations.n_since_best) == (3, 0)
-    assert observations.best_rows(2).tolist() == [3, 0]
+    assert (observations.best.id, observations.ledger.ranking.n_since_best) == (3, 0)
+    assert observations.centres.best_rows(2).tolist() == [3, 0]
 
 
 def test_infeasible_rows_come_after_all_feasible_ones_by_their_violation():
     observations = Observations(SPACE)
     observations.add({"x": list(range(4))}, [0.0, 1.0, 2.0, 3.0], constraints=[[2.0], [1.0], [-1.0], [0.0]])
-    assert observations.best_rows(4).tolist() == [2, 3, 1, 0]
-    assert observations.best_first(torch.tensor([0, 1, 2, 3])).tolist() == [2, 3, 1, 0]
+    assert observations.centres.best_rows(4).tolist() == [2, 3, 1, 0]
+    assert observations.centres.best_first(torch.tensor([0, 1, 2, 3])).tolist() == [2, 3, 1, 0]
     assert observations.front_rows.tolist() == [2]
     assert observations.best.id == 2
     assert observations.trial(0).status is Status.COMPLETE

@@ -21,6 +21,6 @@ def test_results_with_constraints_that_come_after_trials_without(tmp_path):
     journal.close()
     again = replay(Journal(tmp_path / "run.jsonl")).observations
     assert again.trials() == observations.trials() == read_record(tmp_path / "run.jsonl").trials
-    assert again.n_since_best == observations.n_since_best == 2
+    assert again.ledger.ranking.n_since_best == observations.ledger.ranking.n_since_best == 2
     assert again.best.id == observations.best.id == read_record(tmp_path / "run.jsonl").best.id == 4
     assert [list(trial.attributes) for trial in again.trials()[:2]] == [["b"], ["a", "c"]]

@@ -11,7 +11,7 @@ import pytest
 import deepbore as db
 from deepbore import Budget, Integer, Outcome, Real, SearchSpace, Study
 from deepbore.data.journal import Journal
-from deepbore.data.lines import written
+from deepbore.data.log import written
 from deepbore.data.observations import Observations
 from deepbore.data.replay import read_record, replay
 from deepbore.data.trial import checked_directions

@@ -37,7 +37,7 @@ def take(observations, step, given):
         observations.add({"x": [x for x, _ in given]}, [value for _, value in given])
     elif step == "ask":
         observations.reserve(SPACE.encode([{"x": given}]))
-    elif step == "tell" and len(waiting := observations.pending_rows):
+    elif step == "tell" and len(waiting := observations.columns.pending_rows):
         observations.tell(int(waiting[0]), given)
     elif step == "earlier task":
         observations.add({"x": given}, 3.0, task="earlier")
@@ -71,7 +71,7 @@ def test_pending_rows_are_those_whose_status_says_so(steps):
         take(observations, *step)
         some = torch.arange(0, len(observations), 2)
         for rows in (observations, observations.of_task(0), observations.part(some)):
-            assert rows.pending_rows.tolist() == (rows.status == Status.PENDING).nonzero().squeeze(-1).tolist()
+            assert rows.columns.pending_rows.tolist() == (rows.status == Status.PENDING).nonzero().squeeze(-1).tolist()
 
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.data())
@@ -139,7 +139,7 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueTypeError, match="noise"):
         told([0.1, 0.2], [1.0, 2.0], noise=[0.1, -1])
     study = Observations(LINE, ["minimize", "minimize"])
-    (row,) = study.reserve(LINE.sobol(1, seed=0))
+    (row,) = study.reserve(LINE.points.sobol(1, seed=0))
     with pytest.raises(ValueTypeError, match="noise"):
         study.tell(row, Outcome([1.0, 2.0], noise=0.1))
 
@@ -272,7 +272,7 @@ def test_without_repeats_nothing_is_touched():
     observations = told(np.linspace(0, 1, 30), np.random.default_rng(0).normal(size=30))
     found = observations.averaged
     assert found.values.data_ptr() == observations.values.data_ptr()
-    assert found.ranked is observations.sorted_values
+    assert found.ranked is observations.replicates.sorted_values
     assert found.worth is None
 
 

@@ -86,7 +86,7 @@ class Run:
         self.history.append(("ask", row, x, rung))
 
     def tell(self, value, beside, noise):
-        if len(waiting := self.observations.pending_rows):
+        if len(waiting := self.observations.columns.pending_rows):
             row = int(waiting[-1])
             self.outcomes[row] = self.kind.outcome(value, beside, noise)
             self.observations.tell(row, self.outcomes[row])
@@ -125,7 +125,11 @@ class Run:
 
     def look(self):
         own = self.observations.of_task(0)
-        _ = self.observations.sorted_values, own.averaged, self.observations.n_since_best if self.kind.k == 1 else 0
+        _ = (
+            self.observations.replicates.sorted_values,
+            own.averaged,
+            self.observations.ledger.ranking.n_since_best if self.kind.k == 1 else 0,
+        )
 
     def anew(self):
         """What remains, told right at once."""
@@ -167,17 +171,18 @@ def test_what_remains_is_as_if_it_had_been_told_right_at_once(kind, steps):
         again, shown = replay(Journal(path)).observations, read_record(path)
         fresh, row_of = run.anew()
         assert again.trials() == run.observations.trials() == shown.trials
-        assert again.n_since_best == run.observations.n_since_best == fresh.n_since_best
+        since_best = fresh.ledger.ranking.n_since_best
+        assert again.ledger.ranking.n_since_best == run.observations.ledger.ranking.n_since_best == since_best
         for revised in (run.observations, again):
-            assert revised.n_complete == fresh.n_complete
-            assert revised.n_failed == fresh.n_failed
-            assert revised.n_earlier == fresh.n_earlier
+            assert revised.ledger.statistics.n_complete == fresh.ledger.statistics.n_complete
+            assert revised.ledger.statistics.n_failed == fresh.ledger.statistics.n_failed
+            assert revised.ledger.statistics.n_earlier == fresh.ledger.statistics.n_earlier
             assert revised.n_distinct == fresh.n_distinct
-            assert revised.n_left == fresh.n_left
-            assert [row_of[row] for row in revised.pending_rows.tolist()] == fresh.pending_rows.tolist()
-            assert revised.sorted_values.tolist() == fresh.sorted_values.tolist()
+            assert revised.columns.n_left == fresh.columns.n_left
+            assert [row_of[row] for row in revised.columns.pending_rows.tolist()] == fresh.columns.pending_rows.tolist()
+            assert revised.replicates.sorted_values.tolist() == fresh.replicates.sorted_values.tolist()
             assert revised.constraints.shape[1] == fresh.constraints.shape[1]
-            assert revised.unseen(SPACE.enumerate()) == fresh.unseen(SPACE.enumerate())
+            assert revised.columns.unseen(SPACE.points.enumerate()) == fresh.columns.unseen(SPACE.points.enumerate())
             own, other = revised.of_task(0), fresh.of_task(0)
             assert same(own.values, other.values)
             assert same(own.averaged.values, other.averaged.values)
@@ -291,5 +296,5 @@ def test_several_are_withdrawn_by_one_line_of_the_journal(tmp_path):
     observations.withdraw([trial for trial in observations.trials() if trial.task == "last year"])
     observations.withdraw([])
     assert len((tmp_path / "run.jsonl").read_text().splitlines()) == 3
-    assert observations.n_earlier == 0
+    assert observations.ledger.statistics.n_earlier == 0
     assert len(observations.of_task(0)) == len(observations.of_task(1)) == 0

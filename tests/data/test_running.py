@@ -9,16 +9,16 @@ import pytest
 
 from deepbore import ProcessEvaluator, Study
 from deepbore.cli.run_directory import Run
-from deepbore.data import running
+from deepbore.data import notes
+from deepbore.data.notes import RunningReports, forget_reports, last_report, running_path, running_reports
 from deepbore.data.replay import read_record
-from deepbore.data.running import RunningReports, forget_reports, last_report, running_path, running_reports
 from deepbore.evaluators.base import EvaluationWarning
 from plane import LINE
 
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
-    monkeypatch.setattr(running, "EVERY", 0.0)
+    monkeypatch.setattr(notes, "EVERY", 0.0)
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def test_a_curve_that_begins_anew_does_so(journal):
 
 def test_writes_are_seldom_and_none_is_lost(journal, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(running, "EVERY", 2.0)
-    monkeypatch.setattr(running.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(notes, "EVERY", 2.0)
+    monkeypatch.setattr(notes.time, "monotonic", lambda: now[0])
     write = pickle.loads(pickle.dumps(RunningReports(running_path(journal, 0))))
     for step in range(1, 101):
         now[0] += 0.1
@@ -78,7 +78,7 @@ def test_the_record_of_a_run_has_the_curves_of_running_trials_and_the_journal_ha
 
 
 def looked_on(params, trial):
-    running.EVERY = 0.0
+    notes.EVERY = 0.0
     trial.report(0.5, 1)
     return float(os.path.exists(trial.reporter.send.path))
 

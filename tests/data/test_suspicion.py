@@ -135,10 +135,10 @@ def test_suspicious_trials_are_believed_to_have_failed_and_stay_as_they_were_tol
     observations.add({"x": x[:, 0], "y": x[:, 1]}, np.where(np.arange(12) == 2, 50.0, -bowl(x)))
     believed = observations.believed
     assert believed.best.id == int(np.where(np.arange(12) == 2, 9, bowl(x)).argmin())
-    assert believed.n_failed == 1
-    assert believed.n_complete == 11
+    assert believed.ledger.statistics.n_failed == 1
+    assert believed.ledger.statistics.n_complete == 11
     assert observations.best.id == 2
-    assert observations.n_failed == 0
+    assert observations.ledger.statistics.n_failed == 0
     assert observations.believed is believed
     params = {"x": [x[2, 0] + 0.005], "y": [x[2, 1]]}
     observations.add(params, [49.0])  # confirms it

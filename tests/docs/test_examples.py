@@ -165,7 +165,7 @@ def test_digits_are_learned(tmp_path):
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path):
     killed = started("crash_and_resume.py", "--trials", 16, "--crash-after", 12, cwd=tmp_path)
     assert killed.returncode == -signal.SIGKILL
-    assert Study.load(tmp_path / "run.jsonl").observations.n_complete == 12
+    assert Study.load(tmp_path / "run.jsonl").observations.ledger.statistics.n_complete == 12
     assert said("crash_and_resume.py", "--trials", 16, cwd=tmp_path).startswith("13 trials in run.jsonl")
     said("crash_and_resume.py", "--trials", 16, "--journal", "whole.jsonl", cwd=tmp_path)
     assert events(tmp_path / "run.jsonl") == events(tmp_path / "whole.jsonl")

@@ -11,7 +11,7 @@ from deepbore.classifiers.link import Link
 
 GRID = (np.arange(2000) + 0.5) / 2000
 SPACE = SearchSpace({"x": Real(0, 1, prior=Normal(0.3, 0.1))})
-BELIEF = SPACE.log_prior(torch.from_numpy(GRID)[:, None]).exp().numpy()
+BELIEF = SPACE.points.log_prior(torch.from_numpy(GRID)[:, None]).exp().numpy()
 
 
 def class_probability(tau=0.2):
@@ -51,13 +51,13 @@ def test_where_the_design_was_drawn_from_does_not_count_twice():
 def test_a_belief_gives_up_at_most_its_range_to_the_power_of_its_exponent(n):
     exponent, pi = 10 / n, class_probability(0.02)
     points = torch.from_numpy(GRID)[:, None]
-    belief = SPACE.log_prior(points, DOUBT).exp().numpy()
+    belief = SPACE.points.log_prior(points, DOUBT).exp().numpy()
     chosen = np.argmax(np.log(pi) + exponent * np.log(belief))
     assert belief.min() >= DOUBT * (1 - 1e-9)
     assert pi[chosen] >= pi.max() * (belief.min() / belief.max()) ** exponent
     if n == 1000:
         assert pi[chosen] > 0.99 * pi.max()
-    refuted = SPACE.doubts(torch.tensor([0.9], dtype=torch.float64), DOUBT)  # by a best trial far from it
-    density = float(SPACE.log_prior(torch.tensor([[0.9]], dtype=torch.float64)).exp())
+    refuted = SPACE.points.doubts(torch.tensor([0.9], dtype=torch.float64), DOUBT)  # by a best trial far from it
+    density = float(SPACE.points.log_prior(torch.tensor([[0.9]], dtype=torch.float64)).exp())
     assert float(refuted[0]) == pytest.approx(DOUBT / (DOUBT + (1 - DOUBT) * density))
     assert float(refuted[0]) > 0.999

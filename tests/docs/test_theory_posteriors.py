@@ -62,7 +62,7 @@ def test_the_default_is_gp_ei_on_values_that_saturate_beyond_the_median():
     process = GaussianProcessRegressor(
         amplitude * unit**2 * Matern(scales, nu=2.5), alpha=noise * unit**2 + 1e-10 * unit**2, optimizer=None
     ).fit(data.observations.points.numpy(), saturated - (tau + half))
-    points = space.sample(100, torch.Generator().manual_seed(1))
+    points = space.points.sample(100, torch.Generator().manual_seed(1))
     mean, std = process.predict(points.numpy(), return_std=True)
     ours = LogExpectedImprovement()(classifier.posterior(points), classifier.best_label).exp().numpy()
     theirs = expected_improvement(mean + tau + half, std, best)
@@ -87,7 +87,7 @@ def test_far_from_all_data_the_default_expects_what_a_failure_gets():
 
 def test_a_rising_map_changes_no_ranking_by_the_mean():
     space = TOY_SPACES["continuous"]
-    points = space.sample(100, torch.Generator().manual_seed(2))
+    points = space.points.sample(100, torch.Generator().manual_seed(2))
     for method, base, labels in [
         ("platt", FourierLogistic(), ThresholdLabels(0.3)),
         ("platt", KernelPLS(), ValueGradedLabels()),

@@ -73,7 +73,7 @@ def test_dask_evaluates_every_trial_once(tmp_path):
             late = minimize(slow, levels(8), n_trials=8, seed=0)
         reports = ExecutorEvaluator(learning.train, client.get_executor())
         pruned = minimize(reports, LINE, 12, pruner=MedianPruner(), n_initial=12, progress=False).study
-    assert pruned.observations.n_pruned
+    assert pruned.observations.ledger.statistics.n_pruned
     assert all(trial.reports for trial in pruned.trials)
     assert outcomes(result.study) == dict.fromkeys(range(8), 1)
     assert outcomes(again.study) == dict.fromkeys(range(8), 2)  # called again: not taken from dask's memory
@@ -112,7 +112,7 @@ def test_a_slow_evaluation_holds_nobody_up(tmp_path):
             others.release()
         return params["k"]
 
-    slow = levels(30).decode(levels(30).sobol(1, 0))[0]["k"]
+    slow = levels(30).decode(levels(30).points.sobol(1, 0))[0]["k"]
     study = Study(levels(30), seed=0, n_initial=4, journal=tmp_path / "run.jsonl")
     with ThreadPoolExecutor(2) as threads:
         study.optimize(ExecutorEvaluator(first_waits_for_all_others, threads), 12)
@@ -134,7 +134,7 @@ def test_a_batch_larger_than_the_number_of_workers_waits_its_turn():
     study = Study(PLANE, n_initial=4)
     with ThreadPoolExecutor(2) as threads:
         study.optimize(ExecutorEvaluator(objectives.bowl, threads), 10, batch_size=3)
-    assert study.observations.n_complete == len(study.observations) == 10
+    assert study.observations.ledger.statistics.n_complete == len(study.observations) == 10
 
 
 def test_what_is_outstanding_when_the_trainer_ends_the_run_is_waited_for():
@@ -145,7 +145,7 @@ def test_what_is_outstanding_when_the_trainer_ends_the_run_is_waited_for():
     study = Study(PLANE, n_initial=4)
     with ThreadPoolExecutor(4) as threads:
         study.optimize(ExecutorEvaluator(slow, threads), None, trainer=quiet_trainer(max_epochs=2))
-    assert 4 < len(study.observations) == study.observations.n_complete
+    assert 4 < len(study.observations) == study.observations.ledger.statistics.n_complete
 
 
 def test_an_objective_that_cannot_be_sent_is_refused_before_the_run():

@@ -13,7 +13,7 @@ import pytest
 
 import objectives
 from deepbore import ExecutorEvaluator, MedianPruner, ProcessEvaluator, Study, minimize
-from deepbore.data import running
+from deepbore.data import notes
 from deepbore.errors import EvaluatorError
 from deepbore.evaluators.base import EvaluationWarning
 from plane import LINE
@@ -357,7 +357,7 @@ def reports_and_hangs(params, trial):
 
 
 def reports_to_whoever_looks_on(params, trial):
-    running.EVERY = 0.0
+    notes.EVERY = 0.0
     for step in range(1, 4):
         trial.report(params["x"] + step, step)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -390,7 +390,7 @@ def test_the_curve_of_a_trial_that_does_not_come_back_is_kept(objective, setting
     for trial in [*study.trials, *Study.load(path).trials]:
         assert trial.status.name == "FAILED"
         assert dict(trial.reports) == {step: trial.params["x"] + step for step in (1, 2, 3)}
-    assert not running.running_path(path, 0).parent.exists()
+    assert not notes.running_path(path, 0).parent.exists()
 
 
 def test_a_later_attempt_begins_its_curve_anew(tmp_path, monkeypatch):

@@ -59,7 +59,7 @@ def test_what_is_no_list_of_gpus_is_refused(devices):
 def test_worker_processes_report_and_are_told_to_end():
     study = Study(LINE, pruner=MedianPruner(), n_initial=12)
     study.optimize(ProcessEvaluator(learning.train, workers=2), 12, progress=False)
-    assert study.observations.n_pruned
+    assert study.observations.ledger.statistics.n_pruned
     assert all(len(trial.reports) in range(1, learning.EPOCHS + 1) for trial in study.trials)
     for trial in study.trials:
         assert trial.reports == {step: learning.loss(trial.params, step) for step in trial.reports}

@@ -11,6 +11,7 @@ from deepbore.evaluators import SerialEvaluator
 from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop import LoopController, Recipe, RunState
 from deepbore.loop.quiet import quiet
+from deepbore.loop.runner import Run
 from plane import PLANE
 from thread_ranks import on_ranks
 
@@ -59,7 +60,7 @@ def test_ranks_give_back_what_has_not_begun():
 
 def test_an_evaluator_is_shared_once_however_often_a_run_is_set_up(monkeypatch):
     evaluator = SerialEvaluator(lambda params: params["x"])
-    controller = LoopController(RunState(Observations(PLANE), Recipe.resolve(PLANE)), evaluator, n_trials=5)
+    controller = LoopController(Run(RunState(Observations(PLANE), Recipe.resolve(PLANE)), evaluator, n_trials=5))
     monkeypatch.setattr(Ranks, "found", classmethod(lambda cls: Ranks(0, 2, None)))
     with quiet():
         trainer = Trainer(logger=False, enable_checkpointing=False, accelerator="cpu")

@@ -50,7 +50,7 @@ def test_what_either_samples_is_of_the_other():
         assert params == {
             name: pytest.approx(value, rel=1e-9) if isinstance(value, float) else value for name, value in each.items()
         }
-    for params in space.decode(space.sample(N, torch.Generator().manual_seed(0))):
+    for params in space.decode(space.points.sample(N, torch.Generator().manual_seed(0))):
         cs.Configuration(their_space, values=params)  # raises for what is illegal
     assert space.default == plain(their_space.get_default_configuration())
     assert Study(space).ask_one().params == plain(their_space.get_default_configuration())
@@ -61,7 +61,7 @@ def test_what_is_forbidden_there_is_forbidden_here():
     space = from_configspace(their_space)
     free = SearchSpace(space.parameters)
     verdicts = set()
-    for params in free.decode(free.sample(300, torch.Generator().manual_seed(1))):
+    for params in free.decode(free.points.sample(300, torch.Generator().manual_seed(1))):
         try:
             cs.Configuration(their_space, values=params)
             legal = True
@@ -95,8 +95,8 @@ def test_ours_is_written_and_read_again():
     written = to_configspace(OURS)
     for configuration in written.sample_configuration(N):
         OURS.encode([plain(configuration)])
-    for params in OURS.decode(OURS.sample(N, torch.Generator().manual_seed(0))):
-        cs.Configuration(written, values=OURS.plain(params))
+    for params in OURS.decode(OURS.points.sample(N, torch.Generator().manual_seed(0))):
+        cs.Configuration(written, values=OURS.points.plain(params))
     again = from_configspace(written)
     assert set(again.names) == set(OURS.names)
     assert again.default["lr"] == 0.001
@@ -168,7 +168,7 @@ def test_normal_distributions_and_weights_are_priors_and_go_back():
     beliefs = {name: each.belief is not None for name, each in space.parameters.items()}
     assert beliefs == {"x": True, "lr": True, "n": True, "c": True, "plain": False, "told": True, "first": False}
     for mine in (space, from_configspace(to_configspace(space))):
-        drawn = mine.decode_columns(mine.sample(4000, torch.Generator().manual_seed(0), prior=True))
+        drawn = mine.points.decode_columns(mine.points.sample(4000, torch.Generator().manual_seed(0), prior=True))
         sampled = theirs.sample_configuration(4000)
         for name in ("x", "lr", "n"):  # as often as ConfigSpace itself draws them
             at = [0.16, 0.5, 0.84]

@@ -22,6 +22,7 @@ from deepbore.errors import DeepBoreError, SettingError, StudyLed
 from deepbore.integrations import leading
 from deepbore.integrations.leading import CLAIM, TERM, Claim, Lead
 from deepbore.integrations.shared import Leader, StorageEvaluator
+from deepbore.study.study import reseed
 from deepbore.worker.shared import (
     ALONE,
     BEAT,
@@ -70,7 +71,7 @@ def copied(folder, name, seed):
     study_of(folder).close()  # which is there before it leads
     shutil.copy(folder / "run.jsonl", folder / f"{name}.jsonl")
     study = Study.load(folder / f"{name}.jsonl")
-    study.reseed(seed)
+    reseed(study, seed)
     return study
 
 

@@ -44,7 +44,7 @@ def quiet():
 def test_distributions_are_read_and_written():
     assert from_optuna(DISTRIBUTIONS) == SPACE
     assert to_distributions(SPACE) == DISTRIBUTIONS
-    for params in SPACE.decode(SPACE.sample(30, torch.Generator().manual_seed(0))):
+    for params in SPACE.decode(SPACE.points.sample(30, torch.Generator().manual_seed(0))):
         optuna.trial.create_trial(params=params, distributions=DISTRIBUTIONS, value=0.0)
 
 

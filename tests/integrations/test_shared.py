@@ -13,8 +13,8 @@ from optuna.trial import TrialState
 from sqlalchemy import event
 
 from deepbore import Budget, Categorical, Integer, MedianPruner, Real, SearchSpace, Study
+from deepbore.data.notes import running_path, running_reports
 from deepbore.data.outcome import Outcome
-from deepbore.data.running import running_path, running_reports
 from deepbore.data.trial import Status
 from deepbore.errors import SettingError, StudyLed, TrialPruned
 from deepbore.evaluators.base import EvaluationWarning
@@ -263,7 +263,7 @@ def test_settings_that_can_not_be_are_refused(url, tmp_path):
 
 
 def test_what_running_trials_of_workers_have_reported_is_beside_the_journal(url, tmp_path, monkeypatch):
-    monkeypatch.setattr("deepbore.data.running.EVERY", 0.0)
+    monkeypatch.setattr("deepbore.data.notes.EVERY", 0.0)
     journal = tmp_path / "run.jsonl"
 
     def train(params, trial):

@@ -74,7 +74,7 @@ def test_a_finite_space_is_exhausted_as_by_a_grid_search():
 def test_a_fit_that_raises_is_a_failed_trial():
     space = {"max_depth": Integer(-3, 8)}  # below 1 scikit-learn refuses
     search = DeepBoreSearchCV(DecisionTreeClassifier(random_state=0), space, n_iter=12, cv=3).fit(X, Y)
-    assert search.study_.observations.n_failed == 4
+    assert search.study_.observations.ledger.statistics.n_failed == 4
     assert search.best_params_["max_depth"] > 3
     assert len(search.cv_results_["params"]) == 8
     with pytest.raises(ValueError, match="fits failed"):

@@ -82,7 +82,7 @@ def test_what_is_unknown_has_no_grade_and_failures_are_far_outside_while_nothing
     observations = Observations(SQUARE)
     columns = {"x": [0.1, 0.2, 0.3], "y": [0.9, 0.8, 0.7]}
     observations.add(columns, [1.0, 2.0, math.nan], constraints=[[1.0], [2.0], [math.nan]])
-    observations.reserve(SQUARE.sobol(1, seed=0))
+    observations.reserve(SQUARE.points.sobol(1, seed=0))
     grades = ValueGradedLabels()(observations).constraints[:, 0].tolist()
     assert grades[2] == 0.0
     assert math.isnan(grades[3])
@@ -149,4 +149,4 @@ def test_the_unit_of_a_constraint_does_not_matter_where_none_is_kept(unit):
     study = Study(SQUARE, seed=0)
     violations = [[unit * 1.0, 5.0], [unit * 4.0, 1.0], [unit * 9.0, 0.1]]
     study.add({"x": [0.1, 0.5, 0.9], "y": [0.1, 0.5, 0.9]}, [1.0, 2.0, 3.0], constraints=violations)
-    assert study.observations.best_rows(3).tolist() == [1, 2, 0]  # by 1/4 + 5, 1 + 1, 9/4 + .1 medians
+    assert study.observations.centres.best_rows(3).tolist() == [1, 2, 0]  # by 1/4 + 5, 1 + 1, 9/4 + .1 medians

@@ -21,8 +21,8 @@ def test_the_default_labels_are_graded_for_what_learns_grades():
         for trial, value in zip(study.ask(2), (1.0, 2.0), strict=True):
             study.tell(trial, value)
         study.ask()
-        assert isinstance(study.labels, kind)
-        assert study.labels.gamma == gamma
+        assert isinstance(study.state.recipe.labels, kind)
+        assert study.state.recipe.labels.gamma == gamma
     assert default_labels(estimates_labels=False, gamma=0.1).gamma == 0.1
 
 

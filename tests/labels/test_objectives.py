@@ -76,7 +76,7 @@ def test_chebyshev_weights_fill_the_simplex_and_change_with_each_row():
     labels = ChebyshevLabels()
     once = labels(observations).z
     assert torch.equal(once, labels(observations).z)  # looking changes nothing
-    observations.reserve(SQUARE.sample(1, torch.Generator().manual_seed(3)))
+    observations.reserve(SQUARE.points.sample(1, torch.Generator().manual_seed(3)))
     assert not torch.equal(once, labels(observations).z[:-1])
 
 
@@ -129,7 +129,7 @@ def test_of_trials_whose_worst_objective_is_alike_the_one_with_the_better_other_
         z = ChebyshevLabels()(observations).z[:, 0]
         assert z[0] > z[2]
         assert z[1] > z[3]
-        observations.reserve(SQUARE.sample(1, torch.Generator().manual_seed(number)))
+        observations.reserve(SQUARE.points.sample(1, torch.Generator().manual_seed(number)))
 
 
 def test_non_domination_labels_of_equal_trials_have_nothing_to_tell_apart():

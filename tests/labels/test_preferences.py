@@ -38,7 +38,7 @@ def test_what_has_failed_is_learned_from_and_what_is_pending_is_not():
 @pytest.mark.parametrize("parts", [dict, lambda: {"classifier": RandomForest(trees=10)}, lambda: {"gamma": 0.3}])
 def test_every_head_learns_preferences(parts):
     study = compared(Study(SQUARE, n_initial=4, preferences=True, **parts()), 5)
-    assert isinstance(study.labels, PreferenceLabels)
+    assert isinstance(study.state.recipe.labels, PreferenceLabels)
     assert study.recommended is not None
 
 

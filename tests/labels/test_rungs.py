@@ -28,8 +28,10 @@ def test_labels_are_those_of_each_rung_by_itself():
             if trial.status is not Status.PENDING:
                 alone.tell(new, trial.value, failed=trial.status is Status.FAILED)
         here, n = len(alone), int(((budgets == 1) & (study.observations.status == Status.COMPLETE)).sum())
-        beaten = max(0, n - alone.n_complete)  # those that stayed below, as bad as the worst of the rung
-        alone.add({"x": np.linspace(0.5, 0.9, beaten)}, [float(alone.sorted_values[-1])] * beaten)
+        beaten = max(
+            0, n - alone.ledger.statistics.n_complete
+        )  # those that stayed below, as bad as the worst of the rung
+        alone.add({"x": np.linspace(0.5, 0.9, beaten)}, [float(alone.replicates.sorted_values[-1])] * beaten)
         expected = ValueGradedLabels()(alone)
         assert torch.equal(labels.z[budgets == rung], expected.z[:here])
         assert torch.equal(labels.weight[budgets == rung], expected.weight[:here])

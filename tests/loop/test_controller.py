@@ -36,7 +36,7 @@ def test_a_run_is_one_fit_an_iteration_an_epoch(tmp_path, classifier):
     trainer = quiet_trainer(callbacks=[keep], enable_checkpointing=True)
     study = Study(PLANE, classifier=classifier(), n_initial=6, seed=1)
     study.optimize(bowl, 20, batch_size=2, trainer=trainer)
-    assert len(study.observations) == study.observations.n_complete == 20
+    assert len(study.observations) == study.observations.ledger.statistics.n_complete == 20
     assert trainer.current_epoch == trainer.global_step == 7  # of two trials each
     assert {"best_value", "tau", "trials", "seconds_per_suggestion", "loss"} <= set(trainer.callback_metrics)
     assert torch.load(tmp_path / "last.ckpt", weights_only=True)["epoch"] == 6
@@ -62,7 +62,7 @@ def test_an_outcome_with_another_number_of_values_is_a_failed_trial():
 
     with pytest.warns(RuntimeWarning, match="number of objective values must be 1"):
         result = minimize(several, PLANE, n_trials=14, n_initial=10)
-    assert 0 < result.study.observations.n_failed < 14
+    assert 0 < result.study.observations.ledger.statistics.n_failed < 14
     assert result.best_params["x"] <= 0
 
 
@@ -250,7 +250,7 @@ def test_an_objective_may_train_with_a_trainer_of_its_own():
         return float(trainer.callback_metrics.get("loss", (model(x) - 2 * x).square().mean()))
 
     result = deepbore.minimize(train, SearchSpace({"lr": Real(1e-3, 1, log=True)}), n_trials=12, n_initial=10)
-    assert result.study.observations.n_complete == 12
+    assert result.study.observations.ledger.statistics.n_complete == 12
 
 
 @pytest.mark.parametrize("precision", ["64-true", "bf16-true"])

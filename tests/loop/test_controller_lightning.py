@@ -50,7 +50,7 @@ def test_early_stopping_ends_a_run_that_gets_no_better(check_on_train_epoch_end)
     assert stopping.stopped_epoch == trainer.current_epoch - 1 == len(best) - 1
     assert len(data.observations) == 5 + len(best)
     assert best.index(best[-1]) == len(best) - 7  # the first of them, and six without improvement
-    assert data.observations.n_complete == len(data.observations)
+    assert data.observations.ledger.statistics.n_complete == len(data.observations)
 
 
 @pytest.mark.parametrize("n_trials", [3, 5])
@@ -63,7 +63,7 @@ def test_early_stopping_ends_a_run_in_which_everything_fails():
     with pytest.warns(RuntimeWarning, match="failed"):
         trainer, _, data = run(lambda params: 1 / 0, [EarlyStopping("best_value")], max_failures=None)
     assert trainer.current_epoch == 3  # its patience: NaN is no improvement, but a value may still come
-    assert data.observations.n_failed == 5 + 3
+    assert data.observations.ledger.statistics.n_failed == 5 + 3
 
 
 def test_max_time_ends_a_run_after_its_initial_design():
@@ -172,7 +172,7 @@ def test_what_is_logged_is_what_happened():
     forecasting, watching = Forecasting(), Watching()
     with pytest.warns(RuntimeWarning, match="failed"):
         _, _, data = run(partly, [forecasting, watching], n_trials=20, labels=ThresholdLabels(0.3))
-    assert watching.seen[-1]["failed_trials"] == data.observations.n_failed > 0
+    assert watching.seen[-1]["failed_trials"] == data.observations.ledger.statistics.n_failed > 0
     labels = forecasting.labels
     flips = [sum(map(operator.ne, before, after)) / len(before) for before, after in pairwise(labels)]
     assert [metrics.get("label_flips") for metrics in watching.seen] == [None, *map(pytest.approx, flips)]
@@ -185,7 +185,7 @@ def test_what_is_logged_is_what_happened():
 def test_a_forecast_is_compared_with_the_label_of_its_own_trial_whatever_stands_before_it():
     observations, metrics = Observations(PLANE), Metrics()
     observations.add({"x": [0.1, 0.2, 0.3], "y": [0.0, 0.0, 0.0]}, [1.0, 2.0, 3.0], task="earlier")
-    rows = observations.reserve(PLANE.sample(3, torch.Generator().manual_seed(0)))
+    rows = observations.reserve(PLANE.points.sample(3, torch.Generator().manual_seed(0)))
     with metrics.forecast(rows[1], torch.tensor([0.9, 0.4])):
         for row in rows:
             observations.tell(row, 0.0)
@@ -197,7 +197,7 @@ def test_a_forecast_is_compared_with_the_label_of_its_own_trial_whatever_stands_
 def test_label_flips_leave_out_what_was_pending_and_cost_the_same_at_any_n():
     def flips(n, flipped, pending=()):
         observations, metrics = Observations(PLANE), Metrics()
-        observations.reserve(PLANE.sample(n, torch.Generator().manual_seed(0)))
+        observations.reserve(PLANE.points.sample(n, torch.Generator().manual_seed(0)))
         for row in set(range(n)) - set(pending):
             observations.tell(row, 0.0)
         z = torch.zeros(n, 1)

@@ -11,6 +11,7 @@ from deepbore.data.outcome import Status
 from deepbore.errors import JournalError, SettingError, SpaceExhausted
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import new_trainer
+from deepbore.study.study import share
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE
 from thread_ranks import on_ranks
@@ -186,12 +187,12 @@ def test_a_wide_design_begins_in_the_middle_of_the_ranges(d, n_initial):
     ids=["nine", "two", "an integer among them", "a category among them"],
 )
 def test_others_are_sobol_s_alone(space):
-    assert first(Study(space, seed=3, n_initial=4)) == space.decode(space.sobol(1, seed=3))[0]
+    assert first(Study(space, seed=3, n_initial=4)) == space.decode(space.points.sobol(1, seed=3))[0]
 
 
 def test_the_other_points_are_sobol_s_in_batches_or_not():
     space = reals(24)
-    sobol = space.decode(space.sobol(6, seed=1, skip=1))
+    sobol = space.decode(space.points.sobol(6, seed=1, skip=1))
     study = Study(space, seed=1)
     assert [first(study) for _ in range(7)][1:] == sobol
     assert [trial.params for trial in Study(space, seed=1).ask(7)][1:] == sobol
@@ -205,7 +206,7 @@ def test_fixed_parameters_stay_where_they_are():
 
 def test_a_middle_that_is_forbidden_is_left_out():
     space = SearchSpace({f"x{i}": Real(0, 1) for i in range(20)}, constraints=["x0 >= 0.6"])
-    assert first(Study(space, seed=0)) == space.decode(space.sobol(2, seed=0))[1]
+    assert first(Study(space, seed=0)) == space.decode(space.points.sobol(2, seed=0))[1]
 
 
 def test_earlier_results_take_the_design_s_place():
@@ -247,9 +248,9 @@ def test_a_wide_space_whose_parameters_all_stand_still_has_one_configuration():
 
 def test_more_parameters_than_sobols_sequence_has_begin_at_random():
     space = SearchSpace({f"x{number}": Real(0, 1) for number in range(21202)})
-    first, all_three = space.sobol(2, seed=1), space.sobol(3, seed=1)
+    first, all_three = space.points.sobol(2, seed=1), space.points.sobol(3, seed=1)
     assert torch.equal(first, all_three[:2])
-    assert torch.equal(space.sobol(1, seed=1, skip=2), all_three[2:])
+    assert torch.equal(space.points.sobol(1, seed=1, skip=2), all_three[2:])
 
 
 def test_ctrl_c_while_a_proposal_is_forecast_reserves_nothing(monkeypatch):
@@ -292,7 +293,7 @@ def test_what_an_ask_that_failed_left_pending_is_not_asked_for_again_once_it_is_
 def test_what_one_rank_alone_takes_back_is_refused(act):
     def run(ranks):
         study = Study(PLANE, seed=0)
-        study.share(ranks)
+        share(study, ranks)
         study.add({"x": [0.5, 0.25], "y": [0.5, 0.25]}, [1.0, 2.0])
         engine = Engine(study.state, ranks)
         engine.check_ranks()

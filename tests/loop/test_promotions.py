@@ -83,7 +83,7 @@ def promoted_one_by_one(observations):
     budget, found = observations.budget, []
     trials = [observations.trial(row) for row in range(len(observations))]
     tried = {(str(trial.params), trial.budget) for trial in trials}
-    continued = set(observations.resumed.values())
+    continued = set(observations.ledger.notes.resumed.values())
     for low, up in reversed(list(itertools.pairwise(budget.rungs))):
         rung = [trial for trial in trials if trial.budget == low and trial.status is not Status.PENDING]
         complete = sorted((t for t in rung if t.status is Status.COMPLETE), key=lambda trial: trial.value)

@@ -68,7 +68,7 @@ def test_reports_stop_and_promote_a_running_trial():
             epoch += 1
         ends.append(epoch)
     assert ends == [1, 1, 3, 3, 9, 9, 27, 27, 27]
-    assert not len(study.observations.pending_rows)
+    assert not len(study.observations.columns.pending_rows)
     with pytest.raises(TrialError, match="ended reports nothing"):
         study.report(trial, 0.1, step=28)
 
@@ -262,7 +262,7 @@ def test_a_classifier_of_another_budget_is_refused():
 def test_labels_of_rungs_may_be_within_others():
     labels = EmphasiseChanges(RungLabels(ValueGradedLabels()))
     study = Study(LINE, budget=EPOCHS, labels=labels)
-    assert study.labels is labels
+    assert study.state.recipe.labels is labels
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ def test_default_labels_suit_the_classifier_that_a_study_is_loaded_with(tmp_path
         return {name: part() if callable(part) else part for name, part in given.items()}
 
     Study(SQUARE, preferences=preferences, journal=tmp_path / "run.jsonl", **parts(made)).close()
-    labels = Study.load(tmp_path / "run.jsonl", **parts(loaded)).labels
+    labels = Study.load(tmp_path / "run.jsonl", **parts(loaded)).state.recipe.labels
     assert isinstance(labels, PreferenceLabels) is preferences
     assert type(labels.base if preferences else labels) is ValueGradedLabels
 
@@ -67,7 +67,7 @@ def test_a_study_of_preferences_goes_on_with_the_labels_that_it_had(tmp_path):
         path = tmp_path / f"{type(labels).__name__}.jsonl"
         Study(SQUARE, preferences=True, journal=path, labels=labels).close()
         again = Study(SQUARE, preferences=True, journal=path, labels=labels, if_exists="load")
-        assert type(again.labels.base) is (ValueGradedLabels if labels is None else ThresholdLabels)
+        assert type(again.state.recipe.labels.base) is (ValueGradedLabels if labels is None else ThresholdLabels)
 
 
 HALF_LOG = SearchSpace({"x": Real(-1, 1), "y": Real(1e-3, 1, log=True)})
@@ -112,7 +112,7 @@ def test_a_study_is_loaded_with_its_own_settings_and_goes_on_bit_for_bit(tmp_pat
     go_on(part, 13)
     part.close()
     loaded = Study.load(tmp_path / "run.jsonl")
-    assert loaded.recipe.described == whole.recipe.described
+    assert loaded.state.recipe.described == whole.state.recipe.described
     go_on(loaded, 3)
     assert torch.equal(loaded.observations.points, whole.observations.points)
 
@@ -204,7 +204,7 @@ def test_numbers_of_numpy_are_settings_that_a_journal_keeps(tmp_path):
     study.ask()
     study.close()
     again = Study.load(tmp_path / "run")
-    assert again.recipe.candidates.base.samples == 50
+    assert again.state.recipe.candidates.base.samples == 50
     assert again.observations.budget == Budget("epochs", 1, 81)
 
 
@@ -212,7 +212,7 @@ def test_a_study_of_preferences_keeps_its_labels_with_another_gamma(tmp_path):
     study = Study(LINE, n_initial=2, preferences=True, journal=tmp_path / "run")
     study.prefer(*study.ask(2))
     study.close()
-    assert isinstance(Study.load(tmp_path / "run", gamma=0.3).labels, PreferenceLabels)
+    assert isinstance(Study.load(tmp_path / "run", gamma=0.3).state.recipe.labels, PreferenceLabels)
 
 
 PARTS = {"labels": describe(ThresholdLabels()), "n_initial": 4}

@@ -14,6 +14,7 @@ from deepbore.errors import SettingError
 from deepbore.loop.lightning import new_trainer
 from deepbore.loop.recommending import considered_rows
 from deepbore.loop.state import WARMUP_EPOCHS, snapshot_path
+from deepbore.study.study import Result
 from objectives import bowl
 from plane import LINE, PLANE
 
@@ -60,7 +61,7 @@ def test_it_counts_all_that_has_been_told():
     x, y = (each.ravel() for each in np.meshgrid(grid, grid))
     study.add({"x": x, "y": y}, -5 + (x + 0.8) ** 2 + (y + 0.8) ** 2)
     assert study.recommended.value < -4.9 < recommended.value
-    assert study.result.recommended == study.recommended
+    assert Result.of(study).recommended == study.recommended
 
 
 def test_it_counts_failures_of_trials_that_were_pending_when_it_was_asked():
@@ -166,7 +167,7 @@ def test_where_a_classifier_has_to_learn_anew_its_copy_does_so_too(tmp_path):
 def test_while_there_is_nothing_to_learn_it_is_the_best_trial():
     study = Study(PLANE, n_initial=6)
     assert study.recommended is None
-    assert study.result.recommended is None
+    assert Result.of(study).recommended is None
     (trial,) = study.ask()
     assert study.recommended is None
     study.tell(trial, failed=True)

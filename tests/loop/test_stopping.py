@@ -56,7 +56,10 @@ def test_no_improvement_counts_the_trials_since_the_best():
         result = minimize(lambda params: next(values), PLANE, 10, stop_when=NoImprovement(3), n_initial=DESIGN)
     assert len(result.values) == 5
     result.study.optimize(lambda params: next(values), 5)
-    assert (result.study.observations.n_complete, len(result.values)) == (9, 5)  # a result is a record
+    assert (result.study.observations.ledger.statistics.n_complete, len(result.values)) == (
+        9,
+        5,
+    )  # a result is a record
 
 
 @pytest.mark.parametrize("task", [None, "before"])
@@ -66,7 +69,7 @@ def test_earlier_results_begin_the_count_of_no_improvement_anew(task):
         study.tell(trial, value)
     study.add({"x": [0.3, 0.1, 0.2], "y": [-0.2, 0.5, 0.6]}, [5.0, 6.0, 7.0], task=task)
     study.optimize(lambda params: 3.0, 9, stop_when=NoImprovement(3))
-    assert study.observations.n_asked == 3 + 3
+    assert study.observations.ledger.n_asked == 3 + 3
 
 
 @pytest.mark.slow
@@ -106,7 +109,7 @@ def test_a_batch_is_worth_it_where_one_of_its_points_is():
     study = Study(PLANE, seed=0, n_initial=DESIGN)
     study.optimize(bowl, 6)
     study.fit(2)
-    points, rule = PLANE.sobol(50, seed=0), ExpectedImprovementBelow(share=1e-3)
+    points, rule = PLANE.points.sobol(50, seed=0), ExpectedImprovementBelow(share=1e-3)
     poor = torch.tensor([rule.predicts_little_gain(study._state, point[None]) for point in points])
     assert 5 < poor.sum() < 45
     assert rule.predicts_little_gain(study._state, points[poor])
@@ -132,7 +135,7 @@ def test_earlier_results_that_are_added_meanwhile_are_not_counted_as_trials():
         study.add({"x": trial.params["y"], "y": trial.params["x"]}, 1.0)
 
     study.optimize(bowl, 5, callbacks=[add])
-    assert (study.observations.n_asked, len(study.trials)) == (5, 10)
+    assert (study.observations.ledger.n_asked, len(study.trials)) == (5, 10)
 
 
 @pytest.mark.parametrize(

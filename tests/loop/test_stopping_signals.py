@@ -56,11 +56,11 @@ def test_once_ends_after_the_running_trial_and_twice_at_once(number, times, told
     study, before = Study(PLANE, n_initial=100), signal.getsignal(number)
     with pytest.raises(KeyboardInterrupt):
         study.optimize(objective, 20, batch_size=6)
-    assert (len(calls), study.observations.n_complete) == (4, told)
+    assert (len(calls), study.observations.ledger.statistics.n_complete) == (4, told)
     assert signal.getsignal(number) is before
     assert "once more ends it at once" in capfd.readouterr().err
     study.optimize(bowl, 0)  # what was not told is evaluated first
-    assert (study.observations.n_complete, len(study.trials)) == (6, 6)
+    assert (study.observations.ledger.statistics.n_complete, len(study.trials)) == (6, 6)
 
 
 def test_once_waits_for_the_running_trials_also_while_the_classifier_proposes():
@@ -169,7 +169,7 @@ def test_a_run_that_a_cluster_ends_keeps_its_running_trials_and_goes_on(tmp_path
     path, space = tmp_path / "run.jsonl", SearchSpace({"x": Real(-1, 1)})
     assert [trial.status.name for trial in Study.load(path).trials] == ["COMPLETE"] * max(1, workers)
     again = minimize(lambda params: params["x"] ** 2, space, 12, journal=path, if_exists="load", n_initial=50)
-    assert again.study.observations.n_complete == 12
+    assert again.study.observations.ledger.statistics.n_complete == 12
 
 
 @pytest.mark.slow

@@ -249,7 +249,7 @@ def test_an_improvement_is_little_where_it_is_below_its_share(share):
     study = Study(SQUARE, seed=0)
     study.add(*some_bowl(12, 0))
     study.fit()
-    points = SQUARE.sobol(8, seed=1)
+    points = SQUARE.points.sobol(8, seed=1)
     classifier = study.classifier
     expected = LogExpectedImprovement()(classifier.posterior(points), classifier.best_label).exp()
     rule = ExpectedImprovementBelow(share=share)
@@ -262,7 +262,7 @@ def test_an_improvement_counts_as_much_as_it_is_likely_to_be_feasible():
     study = Study(SQUARE, seed=0)
     study.add(*some_bowl(12, 0))
     study.fit()
-    points = SQUARE.sobol(8, seed=1)
+    points = SQUARE.points.sobol(8, seed=1)
     classifier, rule = study.classifier, ExpectedImprovementBelow(share=1e-3)
     best = LogExpectedImprovement()(classifier.posterior(points), classifier.best_label).exp().max()
     for needed, alone, chance, little in (

@@ -19,7 +19,7 @@ def logged(logger, **options):
     """A run of N trials with some logger."""
     study = Study(SPACE, pruner=MedianPruner(), **options)
     study.optimize(train, N, trainer=quiet_trainer(logger=logger, log_every_n_steps=1), progress=False)
-    assert study.observations.n_pruned
+    assert study.observations.ledger.statistics.n_pruned
     return study
 
 

@@ -8,6 +8,7 @@ from torchmetrics.functional.classification import binary_calibration_error
 
 from deepbore import ThresholdLabels, plots as pictures
 from deepbore.errors import SettingError
+from deepbore.plots import records
 from deepbore.plots.calibration_chart import Reliability
 from drawn_studies import CUBE, told, trained
 
@@ -31,14 +32,16 @@ def test_reliability_agrees_with_scikit_learn():
 def test_the_calibration_error_agrees_with_torchmetrics():
     study = told(CUBE, np.random.default_rng(0).random(60).tolist(), pending=5, labels=ThresholdLabels(0.4))
     study.fit(epochs=2)
-    curve, histogram = pictures.calibration(study).axes
+    (axes,) = pictures.calibration(study).axes
+    means = records.calibration(study).layers[-1]
     z = torch.tensor([trial.value for trial in study.trials[:60]])
     z = (z <= z.sort().values[23]).long()  # the 24 best of 60
     expected = float(
         binary_calibration_error(study.classifier.probability(study.observations.points[:60]), z, n_bins=10)
     )
-    assert f"error {expected:.3f}" in curve.get_legend().get_texts()[1].get_text()
-    assert sum(bar.get_height() for bar in histogram.patches) == 60
+    assert f"error {expected:.3f}" in axes.get_legend().get_texts()[1].get_text()
+    assert sum(int(words.split()[0]) for words in means.said) == 60
+    assert (means.arms[0] <= means.y).all()
 
 
 def test_bad_bins_are_refused(study):

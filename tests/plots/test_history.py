@@ -137,7 +137,7 @@ def test_no_tau_of_utilities_is_drawn_over_values(tmp_path):
         one, other = study.ask(2)
         study.prefer(one, other)
     study.fit()
-    labels = study.labels(study.observations)
+    labels = study.state.recipe.labels(study.observations)
     assert labels.metrics == {}
     assert is_good(study, labels).sum() == (labels.z[:, 0] > 0).sum() > 0
     assert gamma_of(read_record(path).header) is None
@@ -163,7 +163,9 @@ def test_an_earlier_task_has_a_colour_of_its_own_and_no_part_in_tau(after_a_task
     assert len(offsets(axes, "earlier task")) == 40
     assert "infeasible" not in axes.get_legend_handles_labels()[1]
     (tau,) = (line for line in axes.lines if str(line.get_label()).startswith("tau"))
-    assert tau.get_ydata()[-1] == pytest.approx(after_a_task.labels(after_a_task.observations).metrics["tau"])
+    assert tau.get_ydata()[-1] == pytest.approx(
+        after_a_task.state.recipe.labels(after_a_task.observations).metrics["tau"]
+    )
     assert axes.get_ylim()[1] < 100
 
 

@@ -27,7 +27,7 @@ def test_a_line_shows_values_tau_what_is_next_and_the_classifier():
     assert np.allclose(named["objective"].get_ydata(), named["objective"].get_xdata() / 20)
     assert pi.get_xscale() == values.get_xscale() == "log"
     assert pi.get_ylabel() == "expected label"
-    assert shares.lines[0].get_ydata().tolist() == [5, 5, 3, 2, 1]  # from the best on
+    assert shares.lines[0].get_ydata().tolist() == [5, 3, 2, 1, 1]  # from the best on
 
 
 def test_a_plane_shows_the_classifier_and_where_the_objective_is_tau():

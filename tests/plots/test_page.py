@@ -218,7 +218,7 @@ def test_a_page_is_written_whatever_stands_in_a_reason(tmp_path, monkeypatch):
 def test_the_page_keeps_an_earlier_task_out_of_tau_and_axis(after_a_task):
     (chart,) = history_section(record_of(after_a_task)).charts
     tau = next(trace for trace in chart.data if trace["name"].startswith("tau"))
-    assert tau["y"][-1] == pytest.approx(after_a_task.labels(after_a_task.observations).metrics["tau"])
+    assert tau["y"][-1] == pytest.approx(after_a_task.state.recipe.labels(after_a_task.observations).metrics["tau"])
     assert chart.layout["yaxis"]["range"][1] < 100
 
 

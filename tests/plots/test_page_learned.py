@@ -6,6 +6,7 @@ from lightning.pytorch import Trainer
 from deepbore import Categorical, Real, SearchSpace, Study, plots as pictures
 from deepbore.plots.page.learned import learned_sections
 from deepbore.plots.sources import record_of
+from deepbore.study.study import metrics_of
 from drawn_studies import CUBE, MIXED, NAN
 from pictured import told_at_random
 from trainers import QUIET
@@ -74,16 +75,16 @@ def test_forecasts_of_a_run_with_a_trainer_are_on_the_page_and_those_of_others_a
     assert f"latest {known} proposals" in section.says
     for value in (metrics.brier_score, *metrics.of_forecasts.values()):
         assert f"{value:.3f}" in section.says
-    shown = section.charts[0].data[1]
+    shown = section.charts[0].data[-1]
     assert sum(int(each.split()[0]) for each in shown["hovertext"]) == known
     study.close()
     loaded = Study.load(tmp_path / "run.jsonl")
     loaded.fit()
-    kept = loaded.metrics.forecasts[1].tolist()  # the snapshot is from before the last trial was told
+    kept = metrics_of(loaded).forecasts[1].tolist()  # the snapshot is from before the last trial was told
     assert kept == metrics.forecasts[1].tolist()[: len(kept)]
     assert len(kept) >= known - 1
     assert f"latest {len(kept)} proposals" in pictures.report(loaded)
     (tmp_path / "run.jsonl.ckpt").write_bytes(b"")
-    assert Study.load(tmp_path / "run.jsonl").metrics is None
+    assert metrics_of(Study.load(tmp_path / "run.jsonl")) is None
     alone = told_at_random(CUBE, [1.0, 2.0, 3.0])
     assert not [each for each in learned_sections(alone) if each.title == "Forecasts of proposals"]

@@ -8,7 +8,10 @@ from matplotlib.figure import Figure
 
 from deepbore import Outcome, Real, SearchSpace, Study, plots, plots as pictures
 from deepbore.data.replay import read_record
+from deepbore.plots import records
+from deepbore.plots.chart import Line, Texts
 from deepbore.plots.page.sections import parallel_section, trials_table
+from deepbore.plots.parallel_chart import COLOURS
 from deepbore.plots.sources import record_of
 from deepbore.plots.style import INFEASIBLE
 from drawn_studies import CUBE, told, trained
@@ -20,27 +23,35 @@ def study():
     return trained()
 
 
+def drawn(chart):
+    """The colour and the heights of each trial's line, by its id, the lowest first."""
+    d = sum(len(layer.words) for layer in chart.layers if isinstance(layer, Texts) and layer.is_head)
+    found = {}
+    for layer in (each for each in chart.layers if isinstance(each, Line) and each.trials is not None):
+        for row, heights in zip(layer.trials[:: d + 1].tolist(), layer.y.reshape(-1, d + 1), strict=True):
+            found[row] = layer.colour, heights[:-1].tolist()
+    return found
+
+
 def test_each_trial_is_a_line_the_best_on_top(study):
-    (axes,) = pictures.parallel_coordinates(study, parameters=["lr", "momentum"]).axes
-    (lines,) = (c for c in axes.collections if c.get_label().startswith("_") and len(c.get_segments()) > 5)
-    segments = lines.get_segments()
-    assert len(segments) == 39  # without the failed one
+    lines = drawn(records.parallel_coordinates(study, parameters=["lr", "momentum"]))
+    assert len(lines) == 40
+    assert [row for row, (_, heights) in lines.items() if math.isnan(heights[-1])] == [7]  # the failed one
     best = study.best_trial
-    top = segments[-1][:, 1]
-    assert top[0] == pytest.approx((math.log10(best.params["lr"]) + 5) / 4)
-    assert top[-1] == 0
-    adam = [trial for trial in study.trials[:40] if trial.params["optimizer"] == "adam" and trial.id != 7]
-    assert sum(segment[1, 1] < -0.05 for segment in segments) == len(adam)
-    assert "inactive" in [text.get_text() for text in axes.texts]
+    assert list(lines)[-1] == best.id
+    assert lines[best.id][1][0] == pytest.approx((math.log10(best.params["lr"]) + 5) / 4, abs=1e-4)
+    assert lines[best.id][1][-1] == 1
+    adam = [trial.id for trial in study.trials[:40] if trial.params["optimizer"] == "adam"]
+    assert [row for row, (_, heights) in sorted(lines.items()) if heights[1] < -0.05] == adam
+    (axes,) = pictures.parallel_coordinates(study, parameters=["lr", "momentum"]).axes
+    assert {"inactive", "lr", "momentum", "value", "best"} <= {text.get_text() for text in axes.texts}
 
 
 def test_the_best_is_the_greatest_when_maximising():
     study = told(CUBE, [1.0, 5.0, 3.0], direction="maximize")
-    (axes,) = pictures.parallel_coordinates(study).axes
-    (lines,) = (c for c in axes.collections if len(c.get_segments()) == 3)
-    assert [segment[-1, 1] for segment in lines.get_segments()] == [0, 0.5, 1]
-    widths = lines.get_linewidths()
-    assert widths[-1] == max(widths)
+    lines = drawn(records.parallel_coordinates(study))
+    assert [(row, heights[-1]) for row, (_, heights) in lines.items()] == [(0, 0), (2, 0.5), (1, 1)]
+    assert lines[1][0] == COLOURS[2]
 
 
 def test_many_parameters_and_trials_are_thinned():
@@ -50,7 +61,7 @@ def test_many_parameters_and_trials_are_thinned():
     names = {text.get_text() for text in axes.texts}
     assert {"x0", "x11", "value"} <= names
     assert "x12" not in names
-    assert max(len(c.get_segments()) for c in axes.collections) <= 500
+    assert len(drawn(records.parallel_coordinates(study))) <= 500
 
 
 # regression: each of these was wrong once
@@ -75,20 +86,18 @@ def test_an_attribute_that_a_trial_lacks_is_blank_and_its_column_a_number():
 def test_the_greenest_line_is_the_best_feasible_trial(limited):
     study, path = limited
     (chart,) = parallel_section(read_record(path)).charts
-    drawn = {trace["line"]["color"]: set(trace["trials"]) for trace in chart.data}
-    assert study.best_trial.id in list(drawn.values())[-1]
-    assert drawn[INFEASIBLE] == {trial.id for trial in study.trials if max(trial.constraints) > 0}
+    lines = {trace["line"]["color"]: set(trace["trials"]) for trace in chart.data if "trials" in trace}
+    assert study.best_trial.id in list(lines.values())[-1]
+    assert lines[INFEASIBLE] == {trial.id for trial in study.trials if max(trial.constraints) > 0}
 
 
 def test_lines_of_infeasible_trials_have_their_colour_and_no_say_in_the_scale(limited):
     study, _ = limited
-    (axes,) = plots.parallel_coordinates(study).axes
-    lines = max(axes.collections, key=lambda each: len(each.get_colors()))
-    pink = [tuple(colour[:3]) == pytest.approx((0xD0 / 255, 0x8A / 255, 0x9A / 255)) for colour in lines.get_colors()]
+    lines = drawn(records.parallel_coordinates(study))
+    pink = [colour == INFEASIBLE for colour, _ in lines.values()]
     count = sum(max(trial.constraints) > 0 for trial in study.trials)
     assert pink == [True] * count + [False] * (len(study.trials) - count)  # below all others
-    ends = [path.vertices[-1, 1] for path in lines.get_paths()]
-    assert ends[-1] == pytest.approx(1)  # the best feasible one is at the end of the axis
+    assert list(lines.values())[-1][1][-1] == pytest.approx(1)  # the best feasible one is at the end of the axis
 
 
 def test_several_objectives_have_no_best_line(tmp_path):

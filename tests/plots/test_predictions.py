@@ -95,7 +95,7 @@ def test_several_objectives_have_no_translation():
 
 def test_no_trial_is_predicted_by_a_classifier_that_has_seen_it():
     study = told_at_random(CUBE, 30, classifier=Memory())
-    study.observations.reserve(CUBE.sample(2, torch.Generator().manual_seed(1)))
+    study.observations.reserve(CUBE.points.sample(2, torch.Generator().manual_seed(1)))
     found = held_out(study)
     assert found[:30].tolist() == [0.5] * 30
     assert np.isnan(found[30:]).all()  # pending

@@ -46,7 +46,7 @@ def test_a_slice_is_in_the_users_units(study):
     assert chart.y.title == "predicted value"
     trials, curve = the(chart, Points), the(chart, Line)
     assert sorted(trials.y) == pytest.approx(sorted(trial.value for trial in line.trials))
-    labels = line.labels(line.observations).z[:, 0].numpy()
+    labels = line.state.recipe.labels(line.observations).z[:, 0].numpy()
     pi = line.classifier.probability(line.space.encode([{"x": float(curve.x[100])}])).item()
     order = np.argsort(labels)
     values = np.array([trial.value for trial in line.trials])

@@ -17,7 +17,7 @@ def test_no_configuration_is_better_than_the_best_one(family):
     problem = Bits(family, 1)
     assert problem(problem.best) == problem.optimum == 0
     flipped = [problem.best | {name: 1 - level} for name, level in problem.best.items()]
-    drawn = problem.space.decode(problem.space.sample(300, torch.Generator().manual_seed(0)))
+    drawn = problem.space.decode(problem.space.points.sample(300, torch.Generator().manual_seed(0)))
     assert min(problem(params) for params in flipped) >= 0
     assert min(problem(params) for params in drawn) > 0
     assert Bits(family, 1).best == problem.best != Bits(family, 2).best

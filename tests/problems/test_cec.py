@@ -14,7 +14,7 @@ def test_a_function_has_the_values_of_opfunu_and_its_optimum_where_it_says(name)
     oracle = getattr(getattr(cec, f"cec{year}"), f"F{int(function[1:])}{year}")(ndim=10)
     problem = suites.problem(name)
     assert [(p.low, p.high) for p in problem.space.parameters.values()] == [(-100.0, 100.0)] * 10
-    for params in problem.space.decode(problem.space.sobol(2, seed=0)):
+    for params in problem.space.decode(problem.space.points.sobol(2, seed=0)):
         x = np.array(list(params.values()))
         assert problem(params) == oracle.evaluate(x) > problem.optimum
     lowest = dict(zip(problem.space.names, map(float, oracle.x_global), strict=True))

@@ -13,7 +13,7 @@ from deepbore.problems.benchmarks.choices import FAMILIES, ROUGH
 def test_the_best_configuration_has_the_optimum_and_all_others_are_worse(family, seed):
     problem = Choices(family, seed)
     assert problem(problem.best) == problem.optimum == 0
-    points = problem.space.sample(300, torch.Generator().manual_seed(seed))
+    points = problem.space.points.sample(300, torch.Generator().manual_seed(seed))
     assert min(problem(params) for params in problem.space.decode(points)) > 0
 
 
@@ -26,7 +26,7 @@ def test_seeds_move_the_best_configuration(family):
 def test_the_best_branch_is_the_narrowest_one():
     problem = Choices("narrowest", 3)
     space, arms = problem.space, problem.choices["model"]
-    drawn = space.decode(space.sample(2000, torch.Generator().manual_seed(0)))
+    drawn = space.decode(space.points.sample(2000, torch.Generator().manual_seed(0)))
     trained = {name: [arm.bowl(each) < 1 for each in drawn if each["model"] == name] for name, arm in arms.items()}
     share = {name: sum(found) / len(found) for name, found in trained.items()}
     assert share["m0"] < share["m1"] < share["m2"] < share["m3"]
@@ -35,7 +35,7 @@ def test_the_best_branch_is_the_narrowest_one():
 
 def test_parameters_of_a_choice_within_a_choice_need_both():
     problem = Choices("nested")
-    points = problem.space.sample(200, torch.Generator().manual_seed(0))
+    points = problem.space.points.sample(200, torch.Generator().manual_seed(0))
     for params in problem.space.decode(points):
         assert ("kernel" in params) == (params["model"] == "m0")
         assert ("k1_x" in params) == (params.get("kernel") == "k1")

@@ -20,7 +20,7 @@ def test_constrained_functions_are_cocos(function, tmp_path, monkeypatch):
     suite = cocoex.Suite("bbob-constrained", "instances: 2", f"function_indices: {function} dimensions: 5")
     theirs = suite.get_problem(0)
     others = [Coco("bbob-constrained", other, 1, 2) for other in (3, 30)]  # a suite that moves on frees its problems
-    for params in ours.space.decode(ours.space.sample(3, torch.Generator().manual_seed(0))):
+    for params in ours.space.decode(ours.space.points.sample(3, torch.Generator().manual_seed(0))):
         x = list(params.values())
         outcome = ours(params)
         assert outcome.values == (float(theirs(x)),)
@@ -43,7 +43,7 @@ COCO_FUNCTIONS = [
 
 
 def some(problem, n, seed=0):
-    return problem.space.decode(problem.space.sample(n, torch.Generator().manual_seed(seed)))
+    return problem.space.decode(problem.space.points.sample(n, torch.Generator().manual_seed(seed)))
 
 
 def named(x):

@@ -66,7 +66,7 @@ def test_a_good_training_beats_a_bad_one(digits, worse):
 
 @pytest.mark.slow
 def test_digits_runs_all_over_its_space(digits):
-    points = digits.space.sample(8, torch.Generator().manual_seed(0))
+    points = digits.space.points.sample(8, torch.Generator().manual_seed(0))
     params = digits.space.decode(points)
     assert {p["optimizer"] for p in params} == {"sgd", "adam"}
     assert all(("momentum" in p) == (p["optimizer"] == "sgd") for p in params)

@@ -40,7 +40,7 @@ def test_other_suites_have_no_part_for_validation():
 @pytest.mark.parametrize("name", QUICK)
 def test_a_value_is_the_same_again_and_leaves_global_state_alone(name):
     problem = GroundRun(name)
-    (params,) = problem.space.decode(problem.space.sobol(1, seed=3))
+    (params,) = problem.space.decode(problem.space.points.sobol(1, seed=3))
     torch.manual_seed(3)
     np.random.seed(3)
     first = problem(params)
@@ -55,7 +55,7 @@ def test_a_value_is_the_same_again_and_leaves_global_state_alone(name):
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_can_be_run(name):
     problem = GroundRun(name)
-    values = [problem(params) for params in problem.space.decode(problem.space.sobol(6, seed=1))]
+    values = [problem(params) for params in problem.space.decode(problem.space.points.sobol(6, seed=1))]
     assert sum(math.isfinite(value) for value in values) >= 3
     assert len(set(values)) >= 2
 

@@ -29,7 +29,7 @@ def test_tasks_have_two_to_fifteen_parameters_with_branches_and_without():
     sizes = {name: len(NetworkRun(name).space) for name in TASKS}
     assert min(sizes.values()) == 2
     assert max(sizes.values()) == 15
-    conditional = [NetworkRun(name).space.is_conditional for name in TASKS]
+    conditional = [NetworkRun(name).space.points.is_conditional for name in TASKS]
     assert sum(conditional) >= 8
     assert len(TASKS) - sum(conditional) >= 6
 
@@ -38,7 +38,7 @@ def test_tasks_have_two_to_fifteen_parameters_with_branches_and_without():
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_can_be_run(name):
     problem = NetworkRun(name)
-    points = problem.space.sobol(3, seed=1)
+    points = problem.space.points.sobol(3, seed=1)
     values = [problem(params) for params in problem.space.decode(points)]
     assert sum(math.isfinite(value) for value in values) >= 2
     assert len(set(values)) >= 2

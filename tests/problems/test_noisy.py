@@ -14,7 +14,7 @@ from deepbore.problems import Branin, Coco, Flat, Forrester, Noisy, Problem, Ros
 
 
 def some(problem, n, seed=0):
-    return problem.space.decode(problem.space.sample(n, torch.Generator().manual_seed(seed)))
+    return problem.space.decode(problem.space.points.sample(n, torch.Generator().manual_seed(seed)))
 
 
 def test_noise_is_of_the_seed_the_configuration_and_how_often_it_was_seen():
@@ -105,7 +105,7 @@ def test_the_papers_noise(name, kind, scale):
 
 def test_noise_alone_is_the_same_everywhere():
     problem = suites.problem("noise-only")
-    points = problem.space.decode(problem.space.sample(500, torch.Generator().manual_seed(0)))
+    points = problem.space.decode(problem.space.points.sample(500, torch.Generator().manual_seed(0)))
     values = np.array([problem(params) for params in points])
     assert values.mean() == pytest.approx(0, abs=4 / 500**0.5)
     assert values.std() == pytest.approx(1, abs=0.15)
@@ -117,7 +117,7 @@ def test_noise_alone_is_the_same_everywhere():
 def test_noise_keeps_constraints_and_refuses_several_objectives():
     plain = db.problems.PressureVessel()
     noisy = db.problems.Noisy(plain, 1.0)
-    params = plain.space.decode(plain.space.sobol(1, seed=0))[0]
+    params = plain.space.decode(plain.space.points.sobol(1, seed=0))[0]
     beneath, outcome = plain(params), noisy(params)
     assert outcome.constraints == beneath.constraints
     assert outcome.values != beneath.values

@@ -143,7 +143,7 @@ def test_a_file_without_the_track_is_refused(content, says, tmp_path):
 
 def test_a_racing_line_repeats_and_goes_to_worker_processes():
     problem = RacingLine("ucb")
-    params = problem.space.decode(problem.space.sample(1, torch.Generator().manual_seed(0)))[0]
+    params = problem.space.decode(problem.space.points.sample(1, torch.Generator().manual_seed(0)))[0]
     assert pickle.loads(pickle.dumps(problem))(params) == problem(params) == problem(params)
     with pytest.raises(PointError):
         problem(named([0.39] * 12))

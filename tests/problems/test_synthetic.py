@@ -116,7 +116,7 @@ def test_nothing_in_the_box_beats_the_optimum(name):
 @pytest.mark.parametrize("name", BOTORCH)
 def test_values_and_boxes_are_botorchs(name):
     problem, reference = SYNTHETIC[name](), BOTORCH[name].double()
-    params = problem.space.decode(problem.space.sample(50, torch.Generator().manual_seed(0)))
+    params = problem.space.decode(problem.space.points.sample(50, torch.Generator().manual_seed(0)))
     x = torch.tensor([list(row.values()) for row in params], dtype=torch.float64)
     np.testing.assert_allclose([problem(row) for row in params], reference(x), rtol=1e-10, atol=1e-12)
     box = [(p.low, p.high) for p in problem.space.parameters.values()]

@@ -62,7 +62,7 @@ def test_a_tables_optimum_is_the_recorded_one(key):
 @pytest.mark.parametrize("key", TABLES)
 def test_table_values_are_means_over_seeds(key):
     problem, (benchmark, values) = table(key), runs(key)
-    for params in problem.space.decode(problem.space.sample(100, torch.Generator().manual_seed(0))):
+    for params in problem.space.decode(problem.space.points.sample(100, torch.Generator().manual_seed(0))):
         index = "".join(str(benchmark.search_space[name].index(value)) for name, value in params.items())
         assert problem(params) == pytest.approx(np.mean(values[index]), rel=1e-15)
         assert benchmark(params)[problem.metric] in values[index]  # the package finds the same row
@@ -72,7 +72,7 @@ def test_table_values_are_means_over_seeds(key):
 def test_one_run_of_a_table_has_its_own_values_and_optimum(key, run):
     kind, name = TABLES[key]
     problem, (benchmark, values) = kind(name, run=run), runs(key)
-    for params in problem.space.decode(problem.space.sample(100, torch.Generator().manual_seed(0))):
+    for params in problem.space.decode(problem.space.points.sample(100, torch.Generator().manual_seed(0))):
         index = "".join(str(benchmark.search_space[name].index(value)) for name, value in params.items())
         assert problem(params) == values[index][run]
     choose = max if problem.direction == "maximize" else min

@@ -21,7 +21,7 @@ def outcome_of(problem, params):
 @pytest.mark.parametrize("name", RUNS)
 def test_a_training_run_gives_a_value_or_fails_by_itself_and_always_the_same(name):
     problem, again = TrainingRun(name), TrainingRun(name)
-    sobol = problem.space.decode(problem.space.sobol(3, seed=0))
+    sobol = problem.space.decode(problem.space.points.sobol(3, seed=0))
     values = [outcome_of(problem, params) for params in sobol]
     assert [value for value in values if isinstance(value, float)]
     assert {value for value in values if isinstance(value, str)} <= {
@@ -41,7 +41,7 @@ def test_data_of_statsmodels_are_whole_and_good_for_their_models(name):
     problem = TrainingRun(name)
     assert np.isfinite(problem._x).all()
     assert len(problem._x) == len(problem._y) >= 200
-    values = [outcome_of(problem, params) for params in problem.space.decode(problem.space.sobol(3, seed=0))]
+    values = [outcome_of(problem, params) for params in problem.space.decode(problem.space.points.sobol(3, seed=0))]
     assert [value for value in values if isinstance(value, float) and np.isfinite(value)]
 
 
@@ -124,7 +124,7 @@ def test_levels_are_evenly_spaced_on_their_own_scale_and_configurations_on_them_
     assert on_levels.space.parameters["learning_rate"].choices == (0.001, 0.01, 0.1, 1.0)
     assert on_levels.space.parameters["n_estimators"].choices == (5, 10, 20, 40)
     assert on_levels.space.parameters["max_depth"].choices == (1, 3, 4, 6)
-    (params,) = on_levels.space.decode(on_levels.space.sobol(1, seed=0))
+    (params,) = on_levels.space.decode(on_levels.space.points.sobol(1, seed=0))
     assert on_levels(params) == TrainingRun("boosting-wine")(params)
     with pytest.raises(PointError, match="learning_rate"):
         on_levels(params | {"learning_rate": 0.02})

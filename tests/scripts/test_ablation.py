@@ -58,7 +58,7 @@ def test_a_design_begins_where_its_variant_says():
 def test_what_was_measured_before_begins_at_sobol_s_first_point_in_wide_spaces_too(name):
     wide = SearchSpace({f"x{i}": Real(0, 1) for i in range(10)})
     ((first, _),) = methods.make(name, wide, seed=2, n_initial=4).suggest(1)
-    assert first == wide.decode(wide.sobol(1, seed=2))[0]
+    assert first == wide.decode(wide.points.sobol(1, seed=2))[0]
     ((default, _),) = methods.make("deepbore", wide, seed=2, n_initial=4).suggest(1)
     assert set(default.values()) == {0.5}
 
@@ -98,7 +98,7 @@ def test_labels_between_value_and_rank():
 
 def test_with_a_nugget_improvement_is_that_of_a_label_as_it_will_be_seen():
     classifier = told(Study(REAL, seed=0, n_initial=12, **VARIANTS["deepbore:nugget"]()), 12)
-    posterior = classifier.posterior(REAL.sobol(5, seed=3))
+    posterior = classifier.posterior(REAL.points.sobol(5, seed=3))
     deviations = (posterior.std.square() + posterior.model.regularisation).sqrt().tolist()
     expected = [
         norm(mean, std).expect(lambda z: z - 1.0, lb=1.0)
@@ -176,7 +176,7 @@ def test_improvement_is_averaged_over_settings_where_lambda_is_large():
     noisy.ask()
     head = noisy._state.classifier
     assert len(head.models) == 9
-    points = REAL.sample(5, torch.Generator().manual_seed(1))
+    points = REAL.points.sample(5, torch.Generator().manual_seed(1))
     posterior, best = head.posterior(points), 0.2
     samples = torch.cat(
         [part.sample(20_000, torch.Generator().manual_seed(k)) for k, part in enumerate(posterior.parts)]

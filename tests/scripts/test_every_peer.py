@@ -140,7 +140,7 @@ def test_lfbo_weighs_good_rows_by_their_improvement(monkeypatch):
     peer = made("lfbo-xgb", REAL, n_initial=4)
     monkeypatch.setattr(peer, "model", Model)
     for value in (0.0, 1.0, 4.0, 4.0, 4.0, 4.0):
-        (params,) = peer.ask(1) if len(peer.values) < 4 else REAL.decode(REAL.sample(1, peer.generator))[:1]
+        (params,) = peer.ask(1) if len(peer.values) < 4 else REAL.decode(REAL.points.sample(1, peer.generator))[:1]
         peer.tell(params, value)
     peer.ask(1)
     good, bad = seen["weights"][:2], seen["weights"][2:]

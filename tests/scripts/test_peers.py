@@ -135,7 +135,7 @@ def test_problem_seed_and_length_are_the_benchmarks(tmp_path, monkeypatch, line,
     assert list(of_mine) == ["paper:of-mine"]
     monkeypatch.setattr("peers.deepbore_methods.METHODS", of_mine)
     peer = methods.make("paper:of-mine", SQUARE, 2, n_initial=4)
-    assert (peer.study.seed, len(peer.study.space)) == (2, 2)
+    assert (peer.study.state.seed, len(peer.study.space)) == (2, 2)
     design = Study(SQUARE, seed=2, n_initial=designed)
     assert peer.ask(designed) == [trial.params for trial in design.ask(designed)]
     assert type(peer.study._state.classifier).__name__ == "RandomForest"
@@ -249,7 +249,7 @@ def test_q_ei_is_as_batch_bore_had_it(knowing):
 def test_features_are_one_hot():
     from peers.base import one_hot
 
-    points = LEVELS.encode([{"kind": "y", "width": 20, "rate": 0.25}]) / LEVELS.bounds[1]
+    points = LEVELS.encode([{"kind": "y", "width": 20, "rate": 0.25}]) / LEVELS.points.bounds[1]
     features = one_hot(LEVELS, points.expand(4, 2, 1, 3))
     assert features.shape == (4, 2, 1, 5)
     assert features[0, 0, 0].tolist() == [0, 1, 0, pytest.approx(0.5), 0.25]

@@ -30,7 +30,7 @@ def settled(classifier, n=12):
 
 def test_a_warp_of_exponents_one_is_none(monkeypatch):
     monkeypatch.setattr(warping, "WARP_BOUNDS", (0.0, 0.0))
-    points = SPACE.sobol(7, seed=1)
+    points = SPACE.points.sobol(7, seed=1)
     warped, plain = (fit(make(), toy_data(SPACE)).posterior(points) for make in (warping.InputWarping, db.KernelPLS))
     assert torch.allclose(warped.mean, plain.mean, atol=0.02)  # either ascent ends where a step gains little
     assert torch.allclose(warped.std, plain.std, atol=0.02)
@@ -88,9 +88,9 @@ def test_heads_are_weighed_by_forecasts_of_what_they_had_not_seen():
 
 def test_a_deep_head_takes_over():
     classifier = settled(heads.DeepBeyond(heads.Network(members=1), after=13))
-    assert type(classifier.posterior(classifier.space.sobol(2, seed=0))).__name__ == "KernelPosterior"
+    assert type(classifier.posterior(classifier.space.points.sobol(2, seed=0))).__name__ == "KernelPosterior"
     classifier = settled(heads.DeepBeyond(heads.Network(members=1), after=12))
-    assert type(classifier.posterior(classifier.space.sobol(2, seed=0))).__name__ == "LinearPosterior"
+    assert type(classifier.posterior(classifier.space.points.sobol(2, seed=0))).__name__ == "LinearPosterior"
 
 
 def test_what_is_forecast_depends_on_no_other_query_and_no_order():

@@ -43,15 +43,15 @@ def test_the_parts_of_a_space_work_without_it(fixed):
     constraints = Constraints(RULES, structure)
     enumeration = Enumeration(structure, constraints)
     sampler, encoding = Sampler(structure, constraints, enumeration), Encoding(structure, constraints)
-    points = space.sample(20, generator())
+    points = space.points.sample(20, generator())
     assert torch.equal(sampler.sample(20, generator()), points)
-    assert torch.equal(sampler.neighbours(points, 9, generator()), space.neighbours(points, 9, generator()))
+    assert torch.equal(sampler.neighbours(points, 9, generator()), space.points.neighbours(points, 9, generator()))
     assert encoding.decode(points) == space.decode(points)
-    assert encoding.identify(points) == space.identify(points)
+    assert encoding.identify(points) == space.points.identify(points)
     assert torch.equal(encoding.encode(space.decode(points)), space.encode(space.decode(points)))
     assert enumeration.cardinality == space.cardinality
-    assert torch.equal(Features(structure)(points), space.features(points))
-    assert torch.equal(Coordinates(structure)(points), Coordinates(space)(points))
+    assert torch.equal(Features(structure)(points), space.points.features(points))
+    assert torch.equal(Coordinates(structure)(points), Coordinates(space.points)(points))
 
 
 @pytest.mark.parametrize("path", sorted(ROOM.rglob("*.py")), ids=lambda path: path.stem)
@@ -68,13 +68,13 @@ def test_a_file_imports_only_files_before_it(path):
 
 def test_former_names_work_with_a_warning():
     domain = SearchSpace(PARAMETERS).with_fixed({"layers": 2})
-    with pytest.warns(DeprecationWarning, match=r"SearchSpace.released is now SearchSpace.without_fixed"):
-        assert domain.released == domain.without_fixed == SearchSpace(PARAMETERS)
+    with pytest.warns(DeprecationWarning, match=r"SearchSpace.released is now SearchSpace.points.without_fixed"):
+        assert domain.released == domain.points.without_fixed == SearchSpace(PARAMETERS)
     with pytest.warns(DeprecationWarning, match="is_high_dimensional"):
-        assert domain.is_wide is domain.is_high_dimensional is False
+        assert domain.is_wide is domain.points.is_high_dimensional is False
     points = torch.zeros(2, 4, dtype=torch.float64)
     with pytest.warns(DeprecationWarning, match="apply_fixed"):
-        assert torch.equal(domain.stand_still(points), domain.apply_fixed(points))
+        assert torch.equal(domain.stand_still(points), domain.points.apply_fixed(points))
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = domain.no_such_name
 
@@ -82,8 +82,8 @@ def test_former_names_work_with_a_warning():
 def test_a_projection_ends_between_its_ends():
     space = SearchSpace({"a": Real(0, 1), "b": Real(0, 1)}, constraints=["a + b <= 1"])
     starts, ends = (torch.tensor(rows, dtype=torch.float64) for rows in ([[0.2, 0.2]] * 2, [[0.3, 0.3], [1.0, 1.0]]))
-    projected = space.project_to_feasible(starts, ends)
-    assert space.permitted(projected).all()
+    projected = space.points.project_to_feasible(starts, ends)
+    assert space.points.permitted(projected).all()
     assert projected.round(decimals=9).tolist() == [[0.3, 0.3], [0.4, 0.4]]
     free = SearchSpace({"a": Real(0, 1), "b": Real(0, 1)})
-    assert torch.equal(free.project_to_feasible(starts, ends), ends)
+    assert torch.equal(free.points.project_to_feasible(starts, ends), ends)

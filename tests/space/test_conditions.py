@@ -22,17 +22,17 @@ def generator(seed=0):
 @given(conditional_spaces(), st.integers(0, 1000))
 @settings(max_examples=150)
 def test_a_configuration_has_its_active_parameters_and_survives(space, seed):
-    points = space.sample(20, generator(seed))
+    points = space.points.sample(20, generator(seed))
     configurations = space.decode(points)
     for params in configurations:
         assert list(params) == [name for name in space.names if is_active(space, name, params)]
     encoded = space.encode(configurations)
     assert space.decode(encoded) == configurations
-    assert torch.equal(space.active(encoded), space.active(points))
+    assert torch.equal(space.points.active(encoded), space.points.active(points))
     columns = {name: [params.get(name) for params in configurations] for name in space.names}
-    assert torch.equal(space.encode_columns(columns), encoded)
-    assert torch.equal(space.encode_columns({n: np.array(c, dtype=object) for n, c in columns.items()}), encoded)
-    assert space.decode_columns(encoded) == columns
+    assert torch.equal(space.points.encode_columns(columns), encoded)
+    assert torch.equal(space.points.encode_columns({n: np.array(c, dtype=object) for n, c in columns.items()}), encoded)
+    assert space.points.decode_columns(encoded) == columns
 
 
 def branching(branches):
@@ -44,11 +44,11 @@ def branching(branches):
 
 def test_what_is_active_is_found_of_all_branches_together():
     def seconds(space):
-        points, taken = space.sample(20, generator()), []
+        points, taken = space.points.sample(20, generator()), []
         for _ in range(7):
             begun = time.process_time()
             for _ in range(20):
-                space.active(points)
+                space.points.active(points)
             taken.append(time.process_time() - begun)
         return min(taken)
 
@@ -65,15 +65,15 @@ def test_points_of_any_leading_shape_and_levels_out_of_range_have_active_paramet
             "y": Real(0, 1, when={"n": "> 4"}),
         }
     )
-    points = space.sample(60, generator())
-    whole = space.active(points)
+    points = space.points.sample(60, generator())
+    whole = space.points.active(points)
     assert 0 < whole[:, 2].sum() < 60
     assert 0 < whole[:, 4].sum() < whole[:, 2].sum()
-    assert torch.equal(space.active(points.reshape(3, 20, 5)), whole.reshape(3, 20, 5))
-    assert torch.equal(torch.stack([space.active(point) for point in points]), whole)
+    assert torch.equal(space.points.active(points.reshape(3, 20, 5)), whole.reshape(3, 20, 5))
+    assert torch.equal(torch.stack([space.points.active(point) for point in points]), whole)
     beyond, last = points.clone(), points.clone()
     beyond[:, 0], last[:, 0] = 7, 2  # the nearest level
-    assert torch.equal(space.active(beyond), space.active(last))
+    assert torch.equal(space.points.active(beyond), space.points.active(last))
 
 
 @given(conditional_spaces())
@@ -85,15 +85,15 @@ def test_conditions_survive_plain_data_whatever_their_kind(space):
 def test_a_chain_of_a_thousand_conditions_works():
     space = chain(1000)
     assert space.cardinality == 1001
-    points = space.enumerate()
+    points = space.points.enumerate()
     assert points.shape == (1001, 1000)
     assert points.sum(1).tolist() == list(range(1001))
     assert space.decode(points[:2]) == [{"p0": 0}, {"p0": 1, "p1": 0}]
     columns = {name: [0, 1] for name in space.names}
-    assert space.encode_columns(columns).sum(1).tolist() == [0, 1000]
+    assert space.points.encode_columns(columns).sum(1).tolist() == [0, 1000]
     assert SearchSpace.from_dict(space.to_dict()) == space
-    assert torch.equal(space.snap(points), points)
-    assert Coordinates(space)(points[:2]).shape == (2, 1999)
+    assert torch.equal(space.points.snap(points), points)
+    assert Coordinates(space.points)(points[:2]).shape == (2, 1999)
 
 
 def test_a_circle_at_the_end_of_a_chain_is_named():
@@ -105,9 +105,9 @@ def test_a_circle_at_the_end_of_a_chain_is_named():
 def test_a_chain_backwards_is_the_same_space():
     space = chain(40)
     backwards = SearchSpace(reversed(space.parameters.items()))
-    points = backwards.enumerate()
+    points = backwards.points.enumerate()
     assert torch.equal(points, torch.unique(points, dim=0))
-    assert torch.equal(torch.unique(points.flip(1), dim=0), space.enumerate())
+    assert torch.equal(torch.unique(points.flip(1), dim=0), space.points.enumerate())
 
 
 def test_a_conditions_set_of_values_has_one_order():
@@ -127,7 +127,7 @@ def test_several_conditions_and_comparisons():
             "odd": Ordinal([1, 2], when=[{"layers": ["< 2", 3]}, {"layers": "<= 3"}]),
         }
     )
-    for params in space.decode(space.sample(300, generator())):
+    for params in space.decode(space.points.sample(300, generator())):
         layers = params.get("layers", 0)
         assert ("layers" in params) == (params["kind"] != "none")
         assert ("width" in params) == (layers >= 3)
@@ -146,9 +146,9 @@ def test_a_condition_on_a_real_parent_goes_by_its_native_value(micros, sign, log
         else {"x": Real(0.1, 1), "k": Ordinal([1, 2], when={"x": "> 0.5"})}
     )
     here = space.parameters["x"].encode([bound])
-    points = space.snap(torch.stack([(here + d * 1e-13).clamp(0, 1) for d in range(-9, 10)]).repeat(1, 2))
+    points = space.points.snap(torch.stack([(here + d * 1e-13).clamp(0, 1) for d in range(-9, 10)]).repeat(1, 2))
     params = space.decode(points)
-    assert torch.equal(space.active(space.encode(params)), space.active(points))
+    assert torch.equal(space.points.active(space.encode(params)), space.points.active(points))
     assert all(is_active_natively(space, p) == ("k" in p) for p in params)
 
 
@@ -198,20 +198,20 @@ def test_conditions_on_parents_of_very_many_levels():
     space = SearchSpace({"n": Integer(1, 10**13), "k": Integer(1, 3, when={"n": "> 5"})})
     assert space.cardinality == 5 + 3 * (10**13 - 5)
     steps = SearchSpace({"n": Integer(0, 100, step=10), "k": Integer(1, 3, when={"n": "> 45"})})
-    assert steps.cardinality == len(steps.enumerate()) == 5 + 3 * 6
+    assert steps.cardinality == len(steps.points.enumerate()) == 5 + 3 * 6
 
 
 @given(conditional_spaces(several=True), st.integers(0, 1000))
 @settings(max_examples=60)
 def test_several_conditions_are_brute_force(space, seed):
-    for params in space.decode(space.sample(20, generator(seed))):
+    for params in space.decode(space.points.sample(20, generator(seed))):
         assert list(params) == [name for name in space.names if is_active(space, name, params)]
     if not math.isinf(space.cardinality):
-        points = space.enumerate()
+        points = space.points.enumerate()
         grid = torch.cartesian_prod(
             *[p.from_level(torch.arange(p.levels).double()) for p in space.parameters.values()]
         ).reshape(-1, len(space))
-        assert torch.equal(points, torch.unique(space.snap(grid), dim=0))
+        assert torch.equal(points, torch.unique(space.points.snap(grid), dim=0))
         assert space.cardinality == len(points)
     assert SearchSpace.from_dict(json.loads(json.dumps(space.to_dict()))) == space
 
@@ -246,7 +246,7 @@ def test_parents_come_before_their_children_in_the_order_of_declaration():
             "three": Real(0, 1),
         }
     )
-    names = [space.names[column] for column in space.structure.conditions.order]
+    names = [space.names[column] for column in space.points.structure.conditions.order]
     assert names == ["one", "child", "grandchild", "two", "three"]
 
 
@@ -254,5 +254,5 @@ def test_parents_come_before_their_children_in_the_order_of_declaration():
 def test_comparisons_that_overlap_hold_where_one_of_them_does(values):
     for parent in (Integer(0, 9), Real(0, 9, step=1)):
         space = SearchSpace({"k": parent, "x": Real(0, 1, when=Condition("k", values))})
-        active = {params["k"] for params in space.decode(space.sample(300, generator())) if "x" in params}
+        active = {params["k"] for params in space.decode(space.points.sample(300, generator())) if "x" in params}
         assert active == {0, 1, 2, 3, 4}

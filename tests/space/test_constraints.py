@@ -46,7 +46,7 @@ def meets(params, expression, names):
 
 def brute_force(space, expressions):
     """The points of an unconstrained space whose configurations meet the expressions."""
-    points = space.enumerate()
+    points = space.points.enumerate()
     met = [all(meets(params, each, space.names) for each in expressions) for params in space.decode(points)]
     return points[torch.tensor(met)]
 
@@ -69,14 +69,14 @@ def test_constraints_are_brute_force(case, seed):
         return
     assert constrained.cardinality == len(allowed)
     assert torch.equal(constrained.enumerate(), allowed)
-    inside = set(space.identify(allowed))
-    samples, sobol = constrained.sample(30, generator(seed)), constrained.sobol(20, seed)
-    near = constrained.neighbours(samples, 40, generator(seed))
+    inside = set(space.points.identify(allowed))
+    samples, sobol = constrained.sample(30, generator(seed)), constrained.points.sobol(20, seed)
+    near = constrained.points.neighbours(samples, 40, generator(seed))
     for points in (samples, sobol, near):
-        assert set(space.identify(points)) <= inside
-        assert constrained.permitted(points).all()
-    whole = space.enumerate()
-    assert constrained.permitted(whole).tolist() == [each in inside for each in space.identify(whole)]
+        assert set(space.points.identify(points)) <= inside
+        assert constrained.points.permitted(points).all()
+    whole = space.points.enumerate()
+    assert constrained.points.permitted(whole).tolist() == [each in inside for each in space.points.identify(whole)]
     as_function = SearchSpace(
         space.parameters, constraints=[lambda p, e=e: meets(p, e, space.names) for e in expressions]
     )
@@ -100,25 +100,30 @@ def test_fixed_values_are_brute_force(space, data):
             )
         )
     still = space.with_fixed(fixed)
-    points = space.enumerate()
+    points = space.points.enumerate()
     kept = [all(params.get(name, value) == value for name, value in fixed.items()) for params in space.decode(points)]
     allowed = points[torch.tensor(kept)]
     assert still.cardinality == len(allowed)
     assert torch.equal(still.enumerate(), allowed)
-    assert still.permitted(points).tolist() == kept
-    inside = set(space.identify(allowed))
+    assert still.points.permitted(points).tolist() == kept
+    inside = set(space.points.identify(allowed))
     samples = still.sample(20, generator())
-    for drawn in (samples, still.sobol(20, 0), still.neighbours(points, 40, generator()), still.snap(points)):
-        assert set(space.identify(drawn)) <= inside
+    for drawn in (
+        samples,
+        still.points.sobol(20, 0),
+        still.points.neighbours(points, 40, generator()),
+        still.points.snap(points),
+    ):
+        assert set(space.points.identify(drawn)) <= inside
     assert still.fixed == fixed
-    assert still.without_fixed == space
+    assert still.points.without_fixed == space
     assert (still == space) == (not fixed)
     assert SearchSpace.from_dict(json.loads(json.dumps(still.to_dict()))) == still
 
 
 def test_a_space_without_restrictions_is_as_it_was():
     space = SearchSpace({"a": Integer(1, 9), "b": Real(0, 1)})
-    assert not space.is_restricted
+    assert not space.points.is_restricted
     assert space.with_fixed({}) == space
     assert space.to_dict().keys() == {"a", "b"}
 
@@ -128,13 +133,18 @@ def test_climbers_stop_on_their_way():
     starts = torch.tensor([[0.0, 0.0], [0.4, 0.0], [0.5, 0.1], [0.25, 0.0]], dtype=torch.float64)
     ends = torch.tensor([[0.8, 0.8], [0.3, 1.0], [0.9, 0.9], [1.0, 1.0]], dtype=torch.float64)
     kept = ends.clone()
-    assert space.project_to_feasible(starts, ends).tolist() == [[0.4, 0.4], [0.3, 1.0], [0.5, 0.1], [0.4375, 0.25]]
+    assert space.points.project_to_feasible(starts, ends).tolist() == [
+        [0.4, 0.4],
+        [0.3, 1.0],
+        [0.5, 0.1],
+        [0.4375, 0.25],
+    ]
     assert torch.equal(ends, kept)
 
 
 def test_a_chain_under_a_constraint_costs_what_it_holds():
     space = SearchSpace(chain(100).parameters, constraints=["p0 == 1", "p50 == 0"])
-    assert space.cardinality == len(space.enumerate()) == 50 + 1 - 1
+    assert space.cardinality == len(space.points.enumerate()) == 50 + 1 - 1
 
 
 @pytest.mark.parametrize(
@@ -175,7 +185,7 @@ def test_fixed_values_that_cannot_be_are_refused(fixed, says):
 def test_a_scarce_rule_is_counted_by_its_own_parameters(beside):
     whole = {"a": Integer(1, 3000), "b": Integer(1, 3000)}
     space = SearchSpace({**beside, **whole}, constraints=["a * b == 2999 * 2998"])
-    drawn = space.decode(space.sample(20, torch.Generator().manual_seed(0)))
+    drawn = space.decode(space.points.sample(20, torch.Generator().manual_seed(0)))
     assert {(params["a"], params["b"]) for params in drawn} == {(2999, 2998), (2998, 2999)}
     with pytest.raises(SpaceError, match="no configuration meets"):
         SearchSpace({**beside, **whole}, constraints=["a * b == 2999 * 2998", "a > b + 1"])
@@ -197,4 +207,4 @@ def test_a_function_is_named_where_nothing_meets_it():
 
     for rule, name in ((Never(), "Never"), (never, "never")):
         with pytest.raises(SpaceError, match=rf"constraints: \S*\.{name}\. Loosen"):
-            SearchSpace({"a": Integer(0, 3), "b": Integer(0, 3)}, constraints=[rule]).sample(1)
+            SearchSpace({"a": Integer(0, 3), "b": Integer(0, 3)}, constraints=[rule]).points.sample(1)

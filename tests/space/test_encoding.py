@@ -19,10 +19,10 @@ def generator(seed=0):
 @given(spaces, st.integers(0, 10_000))
 @settings(max_examples=150)
 def test_decoded_configurations_survive_encoding_exactly(space, seed):
-    points = space.sample(5, generator(seed))
+    points = space.points.sample(5, generator(seed))
     configurations = space.decode(points)
     assert space.decode(space.encode(configurations)) == configurations
-    assert torch.allclose(space.encode(configurations), space.snap(points), atol=1e-3)
+    assert torch.allclose(space.encode(configurations), space.points.snap(points), atol=1e-3)
 
 
 @given(st.floats(1e-12, 1.0), st.booleans())
@@ -39,7 +39,7 @@ def test_every_integer_is_kept_exactly(parameter):
 
 
 def test_inactive_parameters_are_left_out_and_zero():
-    points = CONDITIONAL.sample(200, generator())
+    points = CONDITIONAL.points.sample(200, generator())
     for params, point in zip(CONDITIONAL.decode(points), points, strict=True):
         assert ("momentum" in params) == (params["opt"] == "sgd")
         assert ("boost" in params) == (params.get("nesterov") is True)
@@ -50,21 +50,21 @@ def test_inactive_parameters_are_left_out_and_zero():
 
 
 def test_columns_encode_as_rows_do():
-    configurations = CONDITIONAL.decode(CONDITIONAL.sample(50, generator()))
+    configurations = CONDITIONAL.decode(CONDITIONAL.points.sample(50, generator()))
     columns = {name: [params.get(name) for params in configurations] for name in CONDITIONAL.names}
-    assert torch.equal(CONDITIONAL.encode_columns(columns), CONDITIONAL.encode(configurations))
+    assert torch.equal(CONDITIONAL.points.encode_columns(columns), CONDITIONAL.encode(configurations))
 
 
 @given(conditional_spaces(), st.integers(0, 1000))
 @settings(max_examples=100)
 def test_identities_are_equal_exactly_where_configurations_are(space, seed):
-    points = space.sample(12, generator(seed))
-    points = torch.cat([points, points + 1e-15, space.neighbours(points, 12, generator(seed)), -0.0 * points])
-    configurations, identities = space.decode(points), space.identify(points)
+    points = space.points.sample(12, generator(seed))
+    points = torch.cat([points, points + 1e-15, space.points.neighbours(points, 12, generator(seed)), -0.0 * points])
+    configurations, identities = space.decode(points), space.points.identify(points)
     for row, params in enumerate(configurations):
         assert [params == other for other in configurations] == [identities[row] == each for each in identities]
     many = points.repeat(3, 1)  # enough for the arithmetic of many rows
-    assert space.identify(many) == identities * 3
+    assert space.points.identify(many) == identities * 3
 
 
 def test_points_are_worked_on_where_they_are():
@@ -79,14 +79,14 @@ def test_points_are_worked_on_where_they_are():
     )
     points = torch.empty(9, len(space), dtype=torch.float64, device="meta")
     results = [
-        space.active(points),
-        space.snap(points),
-        space.neighbours(points, 9, generator()),
-        space.neighbour_of_each(points, generator()),
-        space.features.to("meta")(points),
-        Coordinates(space).to("meta")(points),
-        space.sobol(9, 0, device="meta"),
-        space.bounds.to(points),
+        space.points.active(points),
+        space.points.snap(points),
+        space.points.neighbours(points, 9, generator()),
+        space.points.neighbour_of_each(points, generator()),
+        space.points.features.to("meta")(points),
+        Coordinates(space.points).to("meta")(points),
+        space.points.sobol(9, 0, device="meta"),
+        space.points.bounds.to(points),
     ]
     assert {result.device.type for result in results} == {"meta"}
 
@@ -97,21 +97,28 @@ def test_points_are_drawn_on_the_device_of_the_generator():
         {"c": Categorical(["a", "b"]), "x": Real(0, 1, when=Condition("c", "a")), "n": Integer(1, 99, log=True)}
     )
     drawing = torch.Generator("cuda").manual_seed(0)
-    points = space.sample(500, drawing)
-    near = space.neighbours(points, 500, drawing)
+    points = space.points.sample(500, drawing)
+    near = space.points.neighbours(points, 500, drawing)
     assert {points.device.type, near.device.type} == {"cuda"}
     for each in (points, near):
         assert space.decode(each) == space.decode(each.cpu())
-        assert torch.allclose(space.snap(each).cpu(), space.snap(each.cpu()))
+        assert torch.allclose(space.points.snap(each).cpu(), space.points.snap(each.cpu()))
 
 
 def test_the_default_dtype_changes_nothing():
     space = SearchSpace({"c": Categorical(["a", "b"]), "x": Real(0, 1, when=Condition("c", "a")), "n": Integer(1, 99)})
 
     def all_of_them():
-        points = space.sample(20, generator())
-        near = space.neighbours(points, 20, generator())
-        return [points, near, space.sobol(20, 3), space.features(near), Coordinates(space)(near), space.active(near)]
+        points = space.points.sample(20, generator())
+        near = space.points.neighbours(points, 20, generator())
+        return [
+            points,
+            near,
+            space.points.sobol(20, 3),
+            space.points.features(near),
+            Coordinates(space.points)(near),
+            space.points.active(near),
+        ]
 
     usual = all_of_them()
     torch.set_default_dtype(torch.float64)
@@ -133,5 +140,5 @@ def test_earlier_results_keep_what_hangs_on_a_real_parameter():
 
 @pytest.mark.parametrize("space", [*TOY_SPACES.values(), BELOW_A_REAL])
 def test_columns_come_back_as_the_points_that_they_were(space):
-    points = space.sobol(50, seed=0)
-    torch.testing.assert_close(space.encode_columns(space.decode_columns(points)), points)
+    points = space.points.sobol(50, seed=0)
+    torch.testing.assert_close(space.points.encode_columns(space.points.decode_columns(points)), points)

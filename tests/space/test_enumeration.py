@@ -32,28 +32,28 @@ def generator(seed=0):
     ],
 )
 def test_cardinality_counts_distinct_configurations(space):
-    points = space.enumerate()
-    assert len(points) == space.cardinality == len(set(space.identify(points)))
-    seen = set(space.identify(space.sample(5000, generator())))
-    assert seen == set(space.identify(points))
+    points = space.points.enumerate()
+    assert len(points) == space.cardinality == len(set(space.points.identify(points)))
+    seen = set(space.points.identify(space.points.sample(5000, generator())))
+    assert seen == set(space.points.identify(points))
 
 
 def test_a_continuous_space_is_infinite():
     assert math.isinf(CONDITIONAL.cardinality)
     with pytest.raises(SpaceError, match="finite"):
-        CONDITIONAL.enumerate()
+        CONDITIONAL.points.enumerate()
 
 
 @given(conditional_spaces(continuous=False))
 @settings(max_examples=50)
 def test_a_finite_space_is_enumerated_in_order_without_repetition(space):
-    points = space.enumerate()
-    assert len(points) == space.cardinality == len(set(space.identify(points)))
+    points = space.points.enumerate()
+    assert len(points) == space.cardinality == len(set(space.points.identify(points)))
     assert torch.equal(points, torch.unique(points, dim=0))
     grid = torch.cartesian_prod(
         *[p.from_level(torch.arange(p.levels).double()) for p in space.parameters.values()]
     ).reshape(-1, len(space))
-    assert torch.equal(points, torch.unique(space.snap(grid), dim=0))
+    assert torch.equal(points, torch.unique(space.points.snap(grid), dim=0))
 
 
 def test_five_algorithms_with_settings_of_their_own_are_not_a_grid():
@@ -62,10 +62,10 @@ def test_five_algorithms_with_settings_of_their_own_are_not_a_grid():
         | {f"{a}{i}": Integer(1, 10, when=Condition("algorithm", a)) for a in "abcde" for i in (1, 2)}
     )
     tracemalloc.start()
-    points = space.enumerate()
+    points = space.points.enumerate()
     assert tracemalloc.get_traced_memory()[1] < 10e6  # the grid has 5e10 rows
     tracemalloc.stop()
-    assert space.cardinality == len(points) == len(set(space.identify(points))) == 500
+    assert space.cardinality == len(points) == len(set(space.points.identify(points))) == 500
 
 
 def test_a_huge_cardinality_counts_as_infinite():
@@ -73,11 +73,11 @@ def test_a_huge_cardinality_counts_as_infinite():
     assert space.cardinality == math.inf
     assert SearchSpace({f"n{i}": Integer(1, 10**6) for i in range(40)}).cardinality == 10**240
     assert math.isinf(SearchSpace({**space.parameters, "x": Real(0, 1)}).cardinality)
-    assert space.decode(space.encode(space.decode(space.sobol(3, 0)))) == space.decode(space.sobol(3, 0))
+    assert space.decode(space.encode(space.decode(space.points.sobol(3, 0)))) == space.decode(space.points.sobol(3, 0))
     with pytest.raises(SpaceError, match="Use sample or sobol"):
-        space.enumerate()
+        space.points.enumerate()
     with pytest.raises(SpaceError, match="1,000,000,000 entries"):
-        SearchSpace({"a": Integer(1, 10**6), "b": Integer(1, 10**6)}).enumerate()
+        SearchSpace({"a": Integer(1, 10**6), "b": Integer(1, 10**6)}).points.enumerate()
 
 
 def test_conditions_on_many_levels_are_counted():
@@ -85,8 +85,8 @@ def test_conditions_on_many_levels_are_counted():
         {"n": Integer(1, 100_000), "x": Integer(1, 3, when=Condition("n", range(2, 100_001))), "c": Ordinal([1, 2])}
     )
     assert space.cardinality == 2 * (1 + 3 * 99_999)
-    points = space.sample(1000, generator())
-    assert torch.equal(space.active(points)[:, 1], points[:, 0] > 0)
+    points = space.points.sample(1000, generator())
+    assert torch.equal(space.points.active(points)[:, 1], points[:, 0] > 0)
 
 
 # regression: each of these was wrong once
@@ -99,7 +99,7 @@ def test_what_a_constraint_keeps_inactive_is_not_enumerated():
         },
         constraints=["opt == 'adam'"],
     )
-    assert len(space.enumerate()) == 40
+    assert len(space.points.enumerate()) == 40
 
 
 def idle(high, **settings):

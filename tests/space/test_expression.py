@@ -66,7 +66,7 @@ def test_booleans_and_words_stand_in_expressions():
 
 def test_large_numbers_are_computed_as_python_does():
     space = SearchSpace({"a": Integer(1, 10**14), "b": Integer(1, 10**14)}, constraints=["a * b * a * b >= 10 ** 40"])
-    for params in space.decode(space.sample(50, generator())):
+    for params in space.decode(space.points.sample(50, generator())):
         assert (params["a"] * params["b"]) ** 2 >= 10**40
 
 
@@ -75,4 +75,4 @@ def test_an_expression_knows_letters_that_python_reads_as_others():
     micro = "\N{MICRO SIGN}"
     assert ast.parse(micro).body[0].value.id != micro
     space = SearchSpace({micro: Integer(1, 9), "b": Integer(1, 9)}, constraints=[f"{micro} < b"])
-    assert all(params[micro] < params["b"] for params in space.decode(space.sobol(50, seed=0)))
+    assert all(params[micro] < params["b"] for params in space.decode(space.points.sobol(50, seed=0)))

@@ -13,12 +13,12 @@ from deepbore.testing import TOY_SPACES
 @pytest.mark.parametrize("space", TOY_SPACES)
 def test_a_space_and_its_box_are_the_same_configurations(space):
     relaxation = Relaxation(TOY_SPACES[space])
-    points = TOY_SPACES[space].sample(200, torch.Generator().manual_seed(0))
+    points = TOY_SPACES[space].points.sample(200, torch.Generator().manual_seed(0))
     vectors = relaxation.vectors(points)
     assert vectors.shape == (200, len(relaxation.box))
     assert torch.allclose(relaxation.points(vectors), points)
     nudged = relaxation.points((vectors + 0.04 * torch.rand(vectors.shape, dtype=torch.float64)).clamp(0, 1))
-    levels = [c for c in range(len(TOY_SPACES[space])) if c not in TOY_SPACES[space].continuous_columns]
+    levels = [c for c in range(len(TOY_SPACES[space])) if c not in TOY_SPACES[space].points.continuous_columns]
     assert torch.equal(nudged[:, levels], points[:, levels]) or space == "mixed"  # which has an integer of many levels
 
 
@@ -37,7 +37,7 @@ def test_the_box_of_a_space_stands_still_where_the_space_does(fixed):
         {"c": Categorical(["a", "b", "c"]), "k": Ordinal([1, 2, 4]), "x": Real(0, 1, when={"c": "b"}), "y": Real(0, 1)}
     ).with_fixed(fixed)
     relaxation = Relaxation(space)
-    vectors = relaxation.box.sample(50, torch.Generator().manual_seed(0))
+    vectors = relaxation.box.points.sample(50, torch.Generator().manual_seed(0))
     for params in space.decode(relaxation.points(vectors)):
         assert params.items() >= fixed.items()
     assert len(vectors.unique(dim=0)) == 50

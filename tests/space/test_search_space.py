@@ -12,8 +12,8 @@ from drawn_spaces import CONDITIONAL, spaces
 
 def test_large_spaces_are_handled():
     space = SearchSpace({f"x{i}": Real(0, 1) for i in range(199)} | {"c": Categorical(list(range(1000)))})
-    points = space.sobol(4, 0)
-    assert space.features(points).shape == (4, 1199)
+    points = space.points.sobol(4, 0)
+    assert space.points.features(points).shape == (4, 1199)
     assert space.decode(space.encode(space.decode(points))) == space.decode(points)
 
 

@@ -34,7 +34,7 @@ def bowl(params):
 def view_of(space=PLANE, trials=24, function=bowl, **settings):
     study = Study(space, seed=0, **settings)
     if trials:
-        points = space.decode(space.sobol(trials, seed=1))
+        points = space.decode(space.points.sobol(trials, seed=1))
         study.add({name: [each[name] for each in points] for name in space.names}, [function(each) for each in points])
         study.ask()
     return replace(Engine(study.state).view(), first=ModelStrategy(KernelPLS()))
@@ -115,7 +115,7 @@ def test_a_generation_is_taken_in_when_it_is_complete_failures_among_it():
             study.tell(each, math.nan if number % 7 == 0 else bowl(each.params))
         if evolution.search is not None:
             assert len(evolution.asked) <= evolution.search.size
-    assert evolution.search.generation + study.state.observations.n_complete > 0
+    assert evolution.search.generation + study.state.observations.ledger.statistics.n_complete > 0
     assert evolution.gains.n > 8
 
 

@@ -165,7 +165,7 @@ def test_a_batch_keeps_apart_across_its_shares():
         seen.append(points)
         distance = torch.cdist(points, points) + torch.eye(6)
         assert distance.min() > 1e-4
-    assert len(set(BOX.identify(torch.cat(seen)))) == 12
+    assert len(set(BOX.points.identify(torch.cat(seen)))) == 12
 
 
 @pytest.mark.slow
@@ -239,7 +239,7 @@ def test_two_ranks_share_the_search_and_propose_the_same():
 
     one, other = on_ranks(task)
     assert torch.equal(one, other)
-    assert len(set(BOX.identify(one))) == 3
+    assert len(set(BOX.points.identify(one))) == 3
 
 
 @pytest.mark.slow

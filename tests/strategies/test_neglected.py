@@ -185,7 +185,7 @@ def test_a_neglected_branch_is_learned_on_its_own_scale_beside_all_others_and_no
     labels = ValueGradedLabels()
     z, _ = labels.label(values, ranked, threshold(ranked, labels.proportion(4)))
     torch.testing.assert_close(other.model._data[:, 0], z.double(), rtol=0, atol=2e-3)  # FED is 1 at best, nearly
-    points = SPACE.sample(60, torch.Generator().manual_seed(0))
+    points = SPACE.points.sample(60, torch.Generator().manual_seed(0))
     mean, is_b = other.model.posterior(points).mean, points[:, 0] == 1
     assert (mean[is_b] > -2).all()
     assert (mean[~is_b] < -900).all()
@@ -250,7 +250,7 @@ def test_a_neglected_level_is_learned_with_all_others():
     torch.testing.assert_close(other.model._data[:, 0], view.batch.z[:, 0].double())
     other.propose(view, 1)
     assert view.first.candidates.searches[0].centre_rows is None
-    points = SPACE.sample(60, torch.Generator().manual_seed(0))
+    points = SPACE.points.sample(60, torch.Generator().manual_seed(0))
     assert ((other.model.posterior(points).mean > -900) == (points[:, 4] == 5)).all()
 
 

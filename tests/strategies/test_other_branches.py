@@ -155,7 +155,7 @@ def test_the_head_expects_nothing_of_what_is_excluded_and_the_usual_elsewhere():
         each.bind(BRANCHES)
         each.learn(found.batch)
     head.excluded = found.excluded
-    points = BRANCHES.sample(200, torch.Generator().manual_seed(0))
+    points = BRANCHES.points.sample(200, torch.Generator().manual_seed(0))
     out = is_among(branches(BRANCHES, points), found.excluded)
     assert out.any()
     assert not out.all()

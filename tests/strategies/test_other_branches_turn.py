@@ -79,7 +79,7 @@ def test_it_has_the_search_of_the_first_look_at_the_best_rows_elsewhere():
     assert len(proposal.points) == 3
     assert proposal.model is search.classifier is other.model
     assert search.acquisition is view.first.acquisition
-    values = study.observations.user_values[:, 0]
+    values = study.observations.columns.user_values[:, 0]
     elsewhere = [row for row in range(30) if row >= 10]
     assert search.centre_rows.tolist() == sorted(elsewhere, key=lambda row: float(values[row]))
 
@@ -93,7 +93,7 @@ def test_it_learns_the_rows_elsewhere_and_expects_nothing_of_the_branch_that_is_
     usual = KernelPLS(crashes=False)
     usual.bind(SPACE)
     usual.learn(batch)
-    points = SPACE.sample(40, torch.Generator().manual_seed(0))
+    points = SPACE.points.sample(40, torch.Generator().manual_seed(0))
     out = is_among(branches(SPACE, points), other.remaining.excluded)
     mine, theirs = other.model.posterior(points).mean, usual.posterior(points).mean
     assert out.any()

@@ -34,7 +34,7 @@ def step(params):
 def view_of(space=SPACE, trials=24, function=step, **settings):
     study = Study(space, seed=0, **settings)
     if trials:
-        points = space.decode(space.sobol(trials, seed=1))
+        points = space.decode(space.points.sobol(trials, seed=1))
         study.add({name: [each[name] for each in points] for name in space.names}, [function(each) for each in points])
         study.ask()
     return replace(Engine(study.state).view(), first=ModelStrategy(KernelPLS()))
@@ -58,7 +58,7 @@ def test_it_proposes_new_points_of_the_highest_bound_of_its_trees():
     assert proposal.model is other.model
     assert len({tuple(point) for point in proposal.points.tolist()}) == 3
     bound = other.model.posterior(proposal.points)
-    elsewhere = other.model.posterior(SPACE.sobol(256, seed=9))
+    elsewhere = other.model.posterior(SPACE.points.sobol(256, seed=9))
     best = float((elsewhere.mean + elsewhere.std).quantile(0.9))
     assert float((bound.mean + bound.std).min()) >= best
 
@@ -66,11 +66,11 @@ def test_it_proposes_new_points_of_the_highest_bound_of_its_trees():
 def test_its_forest_is_scikit_learns_on_the_rows_of_the_run():
     other, view = RoughGround(trees=20), view_of()
     other.fit(view)
-    x, z = SPACE.features(view.batch.points).float().numpy(), view.batch.z.mean(-1).numpy()
+    x, z = SPACE.points.features(view.batch.points).float().numpy(), view.batch.z.mean(-1).numpy()
     seed = int(other.model.get_extra_state()["seed"])
     forest = RandomForestRegressor(20, max_features="sqrt", random_state=seed).fit(x, z)
-    points = SPACE.sobol(64, seed=3)
-    expected = forest.predict(SPACE.features(points).float().numpy())
+    points = SPACE.points.sobol(64, seed=3)
+    expected = forest.predict(SPACE.points.features(points).float().numpy())
     np.testing.assert_allclose(other.model.posterior(points).mean.numpy(), expected, atol=1e-6)
 
 
@@ -114,7 +114,7 @@ def test_where_the_kernel_explains_the_better_rows_it_leaves_them_to_it():
     first = ModelStrategy(KernelPLS())
     for function, is_ready in ((smooth, False), (step, True)):
         study = Study(SPACE, seed=0)
-        points = SPACE.decode(SPACE.sobol(30, seed=1))
+        points = SPACE.decode(SPACE.points.sobol(30, seed=1))
         study.add({name: [each[name] for each in points] for name in SPACE.names}, [function(each) for each in points])
         study.ask()
         view = replace(Engine(study.state).view(), first=study.state.recipe.strategy.first)

@@ -39,7 +39,7 @@ def test_a_trial_is_complete_with_its_first_comparison_and_its_value_is_its_util
     assert study.best_trial == study.trials[0]
     assert study.to_frame()["value"].tolist()[:3] == values[:3]
     assert study.observations.preferences == ((0, 1), (1, 2))
-    assert study.observations.n_complete == 3
+    assert study.observations.ledger.statistics.n_complete == 3
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_preferences_need_a_study_of_them():
 
 def test_labels_that_are_given_stay():
     labels = PreferenceLabels(RankGradedLabels())
-    assert Study(SQUARE, preferences=True, labels=labels).labels is labels
+    assert Study(SQUARE, preferences=True, labels=labels).state.recipe.labels is labels
 
 
 def statuses(study):

@@ -18,6 +18,7 @@ from deepbore.loop.state import load
 from deepbore.loop.stopping import ExpectedImprovementBelow, TargetReached
 from deepbore.plots.history_chart import history
 from deepbore.plots.page.page import report
+from deepbore.study.study import Result
 from plane import SQUARE
 
 # --- runs ------------------------------------------------------------------------------------------------------------
@@ -29,7 +30,7 @@ def test_a_run_finds_the_best_feasible_point():
     assert study.best_trial.value < 0.33
     assert Outcome(0, study.best_trial.constraints).is_feasible
     assert study.recommended.value < 0.35
-    assert study.result.best_value == study.best_trial.value
+    assert Result.of(study).best_value == study.best_trial.value
 
 
 @pytest.mark.slow
@@ -52,7 +53,7 @@ def test_batches_and_workers_that_come_and_go():
     for trial in pending:
         study.tell(trial, disc(trial.params).values[0], constraints=disc(trial.params).constraints)
     study.optimize(disc, 6, batch_size=3)
-    assert study.observations.n_complete == 20
+    assert study.observations.ledger.statistics.n_complete == 20
     assert study.best_trial.value < 0.45
 
 
@@ -87,17 +88,17 @@ def test_stop_rules_heed_constraints():
     rules = [TargetReached(-0.01), ExpectedImprovementBelow(0.99, proposals=1)]
     study = Study(SQUARE, seed=0, n_initial=5)
     study.optimize(outside, 8, stop_when=rules)  # values that low are there, but none is feasible
-    assert study.observations.n_complete == 8
+    assert study.observations.ledger.statistics.n_complete == 8
     study = Study(SQUARE, seed=0, n_initial=5)
     study.optimize(disc, 12, stop_when=rules[1])
-    assert study.observations.n_complete < 12
+    assert study.observations.ledger.statistics.n_complete < 12
 
 
 def test_a_coreset_of_many_rows_keeps_the_cost_flat():
     observations = some_rows(600)
     feasibility, _ = fitted(observations)
     assert feasibility._models[0].get_extra_state()["x"].shape[0] == 200
-    points = SQUARE.sobol(200, seed=3)
+    points = SQUARE.points.sobol(200, seed=3)
     said = feasibility.log_probability(points) > math.log(0.5)
     kept = torch.tensor([disc(each).is_feasible for each in SQUARE.decode(points)])
     assert (said == kept).float().mean() > 0.95

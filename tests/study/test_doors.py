@@ -197,7 +197,7 @@ def test_objectives_have_names_and_values_come_by_them(tmp_path):
     path, directions = tmp_path / "run.jsonl", {"loss": "minimize", "size": "maximize"}
     found = minimize(lambda p: {"size": p["k"], "loss": p["x"] ** 2}, GROWN, 4, directions=directions, journal=path)
     study = Study.load(path)
-    assert study.objectives == found.study.objectives == ("loss", "size")
+    assert study.state.observations.objectives == found.study.state.observations.objectives == ("loss", "size")
     assert all(trial.values == (trial.params["x"] ** 2, trial.params["k"]) for trial in study.trials)
     trial = study.ask_one()
     with pytest.raises(ValueTypeError, match="came by the names loss, sise, but the objectives are loss, size"):
@@ -233,7 +233,7 @@ def test_noisy_is_said_to_the_default_model(tmp_path):
     with pytest.raises(JournalError, match="classifier is not given"):
         Study(GROWN, journal=path, if_exists="load")
     assert Study(GROWN, noisy=True, classifier=KernelPLS(noisy=True)).classifier.noisy
-    assert Study(GROWN, noisy=True, directions=["minimize"] * 2).recipe.classifier is not None
+    assert Study(GROWN, noisy=True, directions=["minimize"] * 2).state.recipe.classifier is not None
     with pytest.raises(SettingError, match="noisy=True is for the default model"):
         Study(GROWN, noisy=True, classifier=KernelPLS())
 

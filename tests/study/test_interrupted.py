@@ -74,8 +74,8 @@ def test_what_a_failed_ask_has_drawn_is_put_back_though_an_interrupt_came_upon_t
         hits.append(None)
         raise KeyboardInterrupt
 
-    propose = study.recipe.strategy.propose
-    monkeypatch.setattr(study.recipe.strategy, "propose", lambda *given: (propose(*given), hit()))
+    propose = study.state.recipe.strategy.propose
+    monkeypatch.setattr(study.state.recipe.strategy, "propose", lambda *given: (propose(*given), hit()))
     monkeypatch.setattr(RunState, "load_state_dict", hit)
     with pytest.raises(KeyboardInterrupt):
         study.ask()

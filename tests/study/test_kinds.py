@@ -47,8 +47,8 @@ def test_what_goes_together_is_resumed_bit_for_bit(tmp_path, pair):
     part.close()
     part = kinds.go_on(Study.load(tmp_path / "run.jsonl"), pair, 12)
     same(part, whole)
-    assert part.observations.n_failed == 0
-    assert part.observations.n_complete >= 12
+    assert part.observations.ledger.statistics.n_failed == 0
+    assert part.observations.ledger.statistics.n_complete >= 12
 
 
 @pytest.mark.parametrize("pair", APART, ids=" and ".join)

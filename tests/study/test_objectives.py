@@ -13,6 +13,7 @@ from deepbore.data.array_ranking import hypervolume
 from deepbore.errors import SettingError
 from deepbore.labels import ChebyshevLabels, NonDominationLabels, ObjectiveLabels, ThresholdLabels, ValueGradedLabels
 from deepbore.loop.metrics import hypervolume_so_far
+from deepbore.study.study import Result
 from plane import SQUARE
 from trading_off import BOTH, run, trade_off
 
@@ -20,7 +21,9 @@ from trading_off import BOTH, run, trade_off
 
 
 def parts(study):
-    return [type(part).__name__ for part in (study.labels, study.classifier, study.recipe.acquisition)]
+    return [
+        type(part).__name__ for part in (study.state.recipe.labels, study.classifier, study.state.recipe.acquisition)
+    ]
 
 
 def test_defaults_for_several_objectives():
@@ -33,7 +36,7 @@ def test_defaults_for_several_objectives():
     assert made(classifier=KernelPLS()) == ["ChebyshevLabels", "KernelPLS", "LogExpectedImprovement"]
     assert made(labels=NonDominationLabels()) == ["NonDominationLabels", "KernelPLS", "LogExpectedImprovement"]
     study = Study(SQUARE, directions=BOTH, classifier=MLPClassifier(), gamma=0.2)
-    assert (type(study.labels.base), study.labels.base.gamma) == (ValueGradedLabels, 0.2)
+    assert (type(study.state.recipe.labels.base), study.state.recipe.labels.base.gamma) == (ValueGradedLabels, 0.2)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,9 @@ def test_a_study_without_settings_spreads_over_a_concave_front():
     study = run(Study(SQUARE, directions=BOTH, seed=0), 30)
     values = np.array([trial.values for trial in study.trials]) * [1, -1]
     best = 1.0 * 2.0 - 1 / 3  # the volume of the front x -> (x, 1 - x^2) from (1, -1)
-    drawn = np.array([trade_off(p) for p in SQUARE.decode(SQUARE.sample(30, torch.Generator().manual_seed(0)))]) * [
+    drawn = np.array(
+        [trade_off(p) for p in SQUARE.decode(SQUARE.points.sample(30, torch.Generator().manual_seed(0)))]
+    ) * [
         1,
         -1,
     ]
@@ -84,7 +89,7 @@ def test_the_front_of_a_study_is_in_the_order_of_the_first_objective():
     ]
     assert sorted(trial.id for trial in study.pareto_front) == front
     assert [trial.values[0] for trial in study.pareto_front] == sorted(values[row][0] for row in front)
-    assert study.result.pareto_front == study.pareto_front
+    assert Result.of(study).pareto_front == study.pareto_front
     with pytest.raises(SettingError, match="pareto_front"):
         _ = study.best_trial
 

@@ -30,7 +30,7 @@ def test_labels_of_a_study_that_is_refused_remember_what_they_did(tmp_path):
     assert str(labels.state_dict()) == before
     Study(SQUARE, labels=labels)
     assert str(labels.state_dict()) != before
-    assert study.labels is labels
+    assert study.state.recipe.labels is labels
 
 
 def test_models_of_a_study_that_is_refused_stay_with_their_run(tmp_path):
@@ -72,12 +72,12 @@ def test_a_journal_without_a_run_is_begun(tmp_path):
     study = Study(LINE, journal=path, if_exists="load", seed=7)
     assert holds_run(path)
     study.close()
-    assert Study.load(tmp_path / "run.jsonl").seed == 7
+    assert Study.load(tmp_path / "run.jsonl").state.seed == 7
 
 
 def test_a_run_directory_stands_for_the_journal_in_it(tmp_path):
     Study(LINE, journal=tmp_path / "journal.jsonl", seed=7).close()
-    assert Study.load(tmp_path).seed == 7
+    assert Study.load(tmp_path).state.seed == 7
 
 
 def test_another_space_is_refused(tmp_path):

@@ -10,6 +10,7 @@ from deepbore import Budget, Real, SearchSpace, Study, maximize, minimize
 from deepbore.cli.config import ELSEWHERE, OF_THE_COMMAND, LoopSettings
 from deepbore.errors import SettingError
 from deepbore.study.options import Arguments, Options, RunArguments, RunOptions, StudyArguments, StudyOptions
+from deepbore.study.study import study_of
 
 LINE = SearchSpace({"x": Real(-1, 1)})
 
@@ -100,7 +101,7 @@ def test_a_record_is_frozen_and_makes_the_same_study_as_its_arguments():
         options.seed = 4
     points = [
         [trial.params for trial in study.ask(3)]
-        for study in (Study.of(LINE, options), Study(LINE, seed=3, n_initial=2))
+        for study in (study_of(LINE, options), Study(LINE, seed=3, n_initial=2))
     ]
     assert points[0] == points[1]
     assert Study(LINE, preferences=True).observations.directions == ("maximize",)

@@ -98,13 +98,13 @@ def test_the_design_begins_with_the_likeliest_point_and_three_of_four_are_drawn_
     assert {params["c"] for params in believed} == {"b"}
     places = sorted((1 + math.erf((params["x"] - 0.2) / 0.05 / math.sqrt(2))) / 2 for params in believed[1:])
     assert max(b - a for a, b in itertools.pairwise(places)) < 0.1  # they stay stratified
-    assert found[3::4] == space.decode(space.sobol(64, seed=0)[3::4])
+    assert found[3::4] == space.decode(space.points.sobol(64, seed=0)[3::4])
 
 
 def test_without_priors_the_design_is_the_sobol_sequence():
     space = SearchSpace({"x": Real(0, 1), "k": Integer(1, 9)})
     asked = [trial.params for trial in Study(space, seed=5).ask(8)]
-    assert asked == space.decode(space.sobol(8, seed=5))
+    assert asked == space.decode(space.points.sobol(8, seed=5))
 
 
 def test_all_turns_respect_it():
@@ -148,4 +148,4 @@ def test_a_prior_that_leaves_no_new_point_does_not_end_the_run():
     space = SearchSpace({"c": Categorical(["a", "b", "c"], prior=[1, 0, 0]), "k": Integer(1, 2, prior=Normal(1, 0.01))})
     study = Study(space, seed=0)
     assert len({tuple(trial.params.values()) for trial in study.ask(6)}) == 6
-    assert torch.isfinite(space.log_prior(space.enumerate(), 0.1)).all()
+    assert torch.isfinite(space.points.log_prior(space.points.enumerate(), 0.1)).all()

@@ -146,7 +146,7 @@ def test_a_pruned_trial_is_no_failure_and_not_the_best():
     study = minimize(train, LINE, 16, pruner=MedianPruner(), progress=False).study
     pruned = [trial for trial in study.trials if trial.status is Status.PRUNED]
     assert pruned
-    assert study.observations.n_failed == 0
+    assert study.observations.ledger.statistics.n_failed == 0
     assert all(trial.value is None and 0 < len(trial.reports) < EPOCHS for trial in pruned)
     assert study.best_trial.status is Status.COMPLETE
     assert study.recommended.status is Status.COMPLETE
@@ -168,7 +168,7 @@ def test_a_run_is_resumed_exactly(tmp_path, n, labels):
     study.optimize(train, n, progress=False)
     shutil.copytree(tmp_path / "one", tmp_path / "other")
     loaded = Study.load(tmp_path / "other" / "run.jsonl")
-    assert isinstance(loaded.recipe.pruner, MedianPruner)
+    assert isinstance(loaded.state.recipe.pruner, MedianPruner)
     assert list(loaded.trials) == list(study.trials)
     for each in (study, loaded):
         each.optimize(train, 4, progress=False)
@@ -196,7 +196,7 @@ def test_records_and_frames_have_the_curves(tmp_path):
     frame.to_csv(tmp_path / "all.csv")
     again = Study(LINE)
     again.add_csv(tmp_path / "all.csv")
-    assert len(again.trials) == study.observations.n_complete
+    assert len(again.trials) == study.observations.ledger.statistics.n_complete
 
 
 def test_a_pruner_of_your_own_is_one_method(tmp_path):
@@ -220,7 +220,7 @@ def test_other_pruners_are_another_run(tmp_path):
 def test_reports_are_kept_without_a_pruner():
     study = minimize(train, LINE, 3, progress=False).study
     assert [len(trial.reports) for trial in study.trials] == [EPOCHS] * 3
-    assert study.observations.n_pruned == 0
+    assert study.observations.ledger.statistics.n_pruned == 0
 
 
 def test_maximised_values_are_pruned_the_other_way_round():
@@ -282,7 +282,7 @@ def test_threads_and_evaluators_of_your_own_report_too():
         study = minimize(
             ExecutorEvaluator(train, threads), LINE, 14, pruner=MedianPruner(), progress=False, n_initial=14
         ).study
-    assert study.observations.n_pruned
+    assert study.observations.ledger.statistics.n_pruned
     assert all(trial.reports for trial in study.trials)
 
 
@@ -308,7 +308,7 @@ def test_a_run_of_pruned_trials_alone_goes_on():
         raise TrialPruned
 
     study = minimize(hopeless, LINE, 14, progress=False).study
-    assert study.observations.n_pruned == 14
+    assert study.observations.ledger.statistics.n_pruned == 14
     assert study.best_trial is None
 
 

@@ -91,7 +91,7 @@ def test_a_withdrawn_configuration_may_be_tried_again():
     trials = study.ask(n)
     for trial in trials:
         study.tell(trial, 1.0)
-    assert study.observations.n_left == 0
+    assert study.observations.columns.n_left == 0
     study.withdraw(trials[:2])
     assert {str(trial.params) for trial in study.ask(2)} == {str(trial.params) for trial in trials[:2]}
     study.withdraw(trials[3])
@@ -115,7 +115,7 @@ def test_a_pending_trial_is_given_up_and_what_comes_later_is_not_kept():
     one, other = study.ask(2)
     study.withdraw(one)
     assert [trial.id for trial in study.pending] == [other.id]
-    assert study.observations.n_failed == 0
+    assert study.observations.ledger.statistics.n_failed == 0
     with pytest.raises(TrialError, match="trial 0 was withdrawn, so nothing is told of it"):
         study.tell(one, 1.0)
     assert repr(study) == "Study(2 trials, 1 pending, 1 withdrawn)"
@@ -189,7 +189,7 @@ def test_comparisons_with_a_withdrawn_trial_are_dropped(tmp_path):
     assert study.observations.preferences == ((2, 1),)
     assert [trial.value for trial in study.trials] == [trial.value for trial in fresh.trials]
     assert [trial.status for trial in study.trials[1:]] == [trial.status for trial in fresh.trials[1:]]  # 3 is pending
-    labels = study.labels(study.observations.of_task(0)), fresh.labels(fresh.observations)
+    labels = study.state.recipe.labels(study.observations.of_task(0)), fresh.state.recipe.labels(fresh.observations)
     assert labels[0].z.tolist() == labels[1].z[1:].tolist()
     with pytest.raises(TrialError, match="but trial 0 was withdrawn"):
         study.prefer(0, 1)

@@ -19,6 +19,7 @@ from deepbore import ExecutorEvaluator, MLPClassifier, Outcome, SerialEvaluator,
 from deepbore.errors import NeverLogged, ObjectiveError, StudyRunning
 from deepbore.loop.lightning import new_trainer
 from deepbore.study import running
+from deepbore.study.study import reseed
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE, SQUARE, statuses
 
@@ -86,7 +87,7 @@ def test_what_would_disturb_a_run_is_refused_while_it_goes_on(call):
         "ask": lambda study: study.ask(),
         "fit": lambda study: study.fit(),
         "optimize": lambda study: study.optimize(bowl, 1),
-        "reseed": lambda study: study.reseed(3),
+        "reseed": lambda study: reseed(study, 3),
     }
     study = Study(PLANE, n_initial=DESIGN)
     with pytest.raises(StudyRunning, match=f"`{call}` was called"):
@@ -284,7 +285,7 @@ def test_an_objective_may_tell_the_trial_that_runs():
 
     study.optimize(tells, 4)
     assert study.trials[1].value == 0.5
-    assert study.observations.n_complete == 4
+    assert study.observations.ledger.statistics.n_complete == 4
 
 
 def test_what_an_objective_says_of_its_own_training_is_heard(caplog, monkeypatch):

@@ -46,7 +46,7 @@ def test_no_search_proposes_what_is_forbidden(name):
     study.fix({"batch": 32})
     trials = [*study.ask(1), *study.ask(3)]
     assert all(is_allowed(trial.params) and trial.params["batch"] == 32 for trial in trials)
-    assert space.permitted(space.encode([trial.params for trial in trials])).all()
+    assert space.points.permitted(space.encode([trial.params for trial in trials])).all()
 
 
 @pytest.mark.parametrize("name", sorted(cases.CONTINUOUS_ONLY))
@@ -179,7 +179,7 @@ def test_functions_are_given_again(tmp_path):
 def test_a_search_of_ones_own_is_held_to_the_constraints():
     class Everything(candidates.Candidates):
         def ranked(self, search, q):
-            return search.space.sample_any(200, search.generator)
+            return search.space.points.sample_any(200, search.generator)
 
     space = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}, constraints=["x < y"])
     study = Study(space, seed=0)
@@ -187,4 +187,4 @@ def test_a_search_of_ones_own_is_held_to_the_constraints():
         study.tell(trial, trial.params["x"])
     classifier = fit(KernelPLS(), study._state.data)
     search = Search(study._state.recipe.acquisition, classifier, study.observations, generator())
-    assert space.permitted(Everything().propose(search, 5)).all()
+    assert space.points.permitted(Everything().propose(search, 5)).all()

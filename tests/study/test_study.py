@@ -33,8 +33,17 @@ from deepbore import (
     ThresholdLabels,
     minimize,
 )
-from deepbore.errors import JournalError, PointError, SettingError, SpaceExhausted, TrialError, ValueTypeError
+from deepbore.errors import (
+    DeprecatedUse,
+    JournalError,
+    PointError,
+    SettingError,
+    SpaceExhausted,
+    TrialError,
+    ValueTypeError,
+)
 from deepbore.labels import ObjectiveLabels
+from deepbore.study.study import FORMER, Result
 from deepbore.testing import TOY_SPACES
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE
@@ -100,7 +109,7 @@ def test_threads_share_a_study_one_call_at_a_time(tmp_path):
     with ThreadPoolExecutor(4) as pool:
         for future in [pool.submit(work) for _ in range(4)]:
             future.result()
-    assert study.observations.n_complete == len({str(trial.params) for trial in study.trials}) == 16
+    assert study.observations.ledger.statistics.n_complete == len({str(trial.params) for trial in study.trials}) == 16
     assert Study.load(tmp_path / "run.jsonl").trials == study.trials
 
 
@@ -236,7 +245,7 @@ def mixed(params):
 @pytest.mark.slow
 @pytest.mark.parametrize(("objective", "space"), [(bowl, PLANE), (mixed, MIXED)])
 def test_minimize_beats_random_search_many_times_over(objective, space):
-    random = [objective(params) for params in space.decode(space.sample(1000, torch.Generator().manual_seed(1)))]
+    random = [objective(params) for params in space.decode(space.points.sample(1000, torch.Generator().manual_seed(1)))]
     result = deepbore.minimize(objective, space, n_trials=45, seed=0)
     assert len(result.values) == 45
     assert result.best_value == min(result.values) == objective(result.best_params)
@@ -267,7 +276,7 @@ def test_ask_and_tell_is_the_same_run_as_minimize():
     for _ in range(18):
         (trial,) = study.ask()
         study.tell(trial, bowl(trial.params))
-    assert np.array_equal(study.result.values, deepbore.minimize(bowl, PLANE, n_trials=18, seed=5).values)
+    assert np.array_equal(Result.of(study).values, deepbore.minimize(bowl, PLANE, n_trials=18, seed=5).values)
 
 
 def test_batches_are_distinct_and_told_in_any_order():
@@ -435,7 +444,7 @@ def test_a_study_is_loaded_from_its_journal(tmp_path):
     study.close()
     assert loaded.best_trial.value == 0.7
     loaded.tell(third.id, 0.9)
-    assert loaded.ask()[0].params == MIXED.decode(MIXED.sobol(1, seed=4, skip=4))[0]  # the design goes on
+    assert loaded.ask()[0].params == MIXED.decode(MIXED.points.sobol(1, seed=4, skip=4))[0]  # the design goes on
     assert Study.load(path).best_trial.value == 0.9
 
 
@@ -517,7 +526,7 @@ def test_c5_scalars_arrays_and_seeds_of_numpy_and_torch_are_welcome():
     assert [trial.value for trial in study.trials] == [0.5, 0.25, 1.0, 2.0, 3.0, 2.0]
     study.add({"x": np.linspace(0, 1, 3), "y": torch.zeros(3)}, np.arange(3))
     study.add({"x": np.float64(0.1), "y": np.array(0.2)}, np.float64(4))
-    assert study.observations.n_complete == 10
+    assert study.observations.ledger.statistics.n_complete == 10
     result = minimize(
         lambda params: np.float32(bowl(params)), PLANE, np.int64(3), timeout=np.float64(60), n_initial=DESIGN
     )
@@ -738,3 +747,46 @@ def test_of_three_reports_the_best_goes_on_with_the_next_budget():
     assert study.report(third, 0.9, step=2)  # below its budget nothing is decided
     assert not study.report(third, 0.8, step=3)
     assert [trial.value for trial in study.trials] == [2.0, 3.0, 1.0, 0.8]
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_a_name_that_few_use_has_moved_and_warns(name):
+    study = Study(LINE, seed=3)
+    with pytest.warns(DeprecatedUse, match=f"study.{name} is now "):
+        getattr(study, name)
+
+
+def test_names_that_many_use_are_at_the_study_too():
+    study = Study(LINE, seed=3)
+    one, other = study.ask(2)
+    study.tell(one, 1.0)
+    assert study.observations is study.state.observations
+    assert study.space is study.state.space
+    assert study.classifier is study.state.classifier
+    assert [trial.id for trial in study.pending] == [trial.id for trial in study.trials.pending] == [other.id]
+    assert study.pareto_front == study.trials.front == [study.best_trial]
+    assert study.suspicious == study.trials.suspicious == []
+    assert study.to_frame().equals(study.trials.to_frame())
+    assert study.trials[:1] == [study.best_trial]
+
+
+def test_a_csv_file_is_added_as_results_in_memory_are(tmp_path):
+    (tmp_path / "results.csv").write_text("x,loss\n0.25,1\n0.5,\n")
+    study = Study(LINE)
+    study.add(tmp_path / "results.csv", "loss")
+    study.add_csv(str(tmp_path / "results.csv"), value="loss")
+    assert [trial.value for trial in study.trials] == [1, None, 1, None]
+
+
+@pytest.mark.parametrize("beside", [{"noise": 0.1}, {"values": [1.0]}, {"budgets": [3]}])
+def test_what_stands_in_a_csv_file_is_not_given_beside_it(tmp_path, beside):
+    (tmp_path / "results.csv").write_text("x,value\n0.25,1\n")
+    study = Study(LINE)
+    with pytest.raises(ValueTypeError, match=f"in columns, but got {next(iter(beside))}="):
+        study.add(tmp_path / "results.csv", **beside)
+    assert not study.trials
+
+
+def test_results_in_memory_need_values():
+    with pytest.raises(SettingError, match="values"):
+        Study(LINE).add({"x": [0.5]})

@@ -23,9 +23,9 @@ def test_epochs_are_a_whole_number_from_one_on(epochs):
 
 def test_a_fit_leaves_what_labels_remember_and_the_stream_of_the_run():
     study = told(labels=EmphasiseChanges(ThresholdLabels(0.3)))
-    before, stream = study.labels.state_dict(), study.state.generator.get_state()
+    before, stream = study.state.recipe.labels.state_dict(), study.state.generator.get_state()
     study.fit(1)
-    assert str(study.labels.state_dict()) == str(before)
+    assert str(study.state.recipe.labels.state_dict()) == str(before)
     assert torch.equal(study.state.generator.get_state(), stream)
     assert study.classifier.ready
 

@@ -5,6 +5,7 @@ import pytest
 from deepbore import Budget, KernelPLS, Study, maximize, minimize
 from deepbore.errors import SettingError
 from deepbore.study.running import check_takes_trial
+from deepbore.study.study import reseed
 from plane import LINE, SQUARE
 from tried import some_bowl
 
@@ -26,9 +27,9 @@ def test_what_is_enqueued_first_stands_behind_what_was_before(tmp_path):
 
 def test_another_seed_stays(tmp_path):
     study = begun(tmp_path / "run.jsonl")
-    study.reseed(5)
+    reseed(study, 5)
     study.ask()
-    assert study.seed == 5
+    assert study.state.seed == 5
 
 
 def test_a_study_whose_classifier_was_taken_recommends_nothing():

@@ -81,7 +81,7 @@ def test_a_mistake_in_the_program_ends_the_run_and_its_trial_stays_pending(objec
         evaluator = ExecutorEvaluator(objective, pool) if threads else objective
         with pytest.raises(ObjectiveError, match=says):
             study.optimize(evaluator, 12)
-    assert study.observations.n_failed == 0
+    assert study.observations.ledger.statistics.n_failed == 0
     pending = [trial.params for trial in study.pending]
     assert pending
     study.close()
@@ -162,7 +162,7 @@ def test_a_value_beside_a_failure_is_refused():
             study.tell(trial, failed=True, **given)
     assert study.pending == [trial]
     study.tell(trial, float("nan"), failed=True)
-    assert study.observations.n_failed == 1
+    assert study.observations.ledger.statistics.n_failed == 1
 
 
 DIRECTIONS = [
@@ -195,7 +195,7 @@ def test_an_objective_that_calls_its_running_study_is_a_mistake(call):
     arguments = {"optimize": (as_attribute, 1)}.get(call, ())
     with pytest.raises(ObjectiveError, match="StudyRunning: while `optimize` runs"):
         study.optimize(lambda params: getattr(study, call)(*arguments), 3)
-    assert study.observations.n_failed == 0
+    assert study.observations.ledger.statistics.n_failed == 0
     assert len(study.pending) == 1
 
 
@@ -204,7 +204,7 @@ def test_a_mistake_in_a_worker_ends_the_run():
     study = Study(BRANCHES, seed=0)
     with pytest.raises(ObjectiveError, match=INACTIVE):
         study.optimize(ProcessEvaluator(by_key, workers=1, retries=1), 12)
-    assert study.observations.n_failed == 0
+    assert study.observations.ledger.statistics.n_failed == 0
 
 
 FAILURES = {
@@ -224,7 +224,7 @@ def test_a_failure_of_a_configuration_is_a_failed_trial(fails):
 
     study = Study(BRANCHES, seed=0)
     study.optimize(objective, 6)
-    assert 0 < study.observations.n_failed < 6
+    assert 0 < study.observations.ledger.statistics.n_failed < 6
 
 
 @pytest.mark.parametrize("n", [1, 2, 10])
@@ -239,14 +239,14 @@ def test_failures_after_a_value_or_without_a_limit_end_without_an_error():
     study.optimize(lambda params: float("nan"), 2, max_failures=None)
     study.add({"lr": 0.1, "optimizer": "adam", "momentum": None}, 1.0)
     study.optimize(lambda params: float("nan"), 2)
-    assert study.observations.n_failed == 4
+    assert study.observations.ledger.statistics.n_failed == 4
 
 
 @pytest.mark.parametrize("timeout", [timedelta(milliseconds=200), 0.2])
 def test_a_timeout_may_be_a_timedelta(timeout):
     study = Study(BRANCHES, seed=0)
     study.optimize(lambda params: params["lr"], None, timeout=timeout, stop_when=[])
-    assert study.observations.n_asked
+    assert study.observations.ledger.n_asked
     with ThreadPoolExecutor(1) as pool:
         assert ExecutorEvaluator(by_key, pool, timeout=timedelta(minutes=1)).timeout == 60
 

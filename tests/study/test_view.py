@@ -17,7 +17,7 @@ def test_trials_are_what_each_is_by_itself():
         elif number % 5:
             study.tell(trial, float(number), noise=0.1)
     assert study.trials == [study.observations.trial(row) for row in range(len(study.observations))]
-    assert [trial.id for trial in study.pending] == study.observations.pending_rows.tolist() != []
+    assert [trial.id for trial in study.pending] == study.observations.columns.pending_rows.tolist() != []
 
 
 def test_why_there_is_no_best_value_is_told_as_it_is():

@@ -88,7 +88,7 @@ class SVGDCandidates(Candidates):
         self.otherwise = GreedyBatch(LocalSearch(samples, neighbours))
 
     def ranked(self, search: Search, q: int) -> Tensor:
-        moving = search.space.moving_columns
+        moving = search.space.points.moving_columns
         if q == 1 or not moving or not search.classifier.differentiable:
             return self.otherwise.ranked(search, q)
         drawn = self._drawn(search, q)
@@ -116,10 +116,10 @@ class SVGDCandidates(Candidates):
         """
         value = search.log_densities(points)
         for _ in range(self.sweeps):
-            proposed = search.space.neighbour_of_each(points, search.stream)
+            proposed = search.space.points.neighbour_of_each(points, search.stream)
             proposed_value = search.log_densities(proposed)
             u = torch.empty_like(value).uniform_(generator=search.stream)
-            accepted = u.log() < proposed_value - value + search.space.likelier_back(points, proposed)
+            accepted = u.log() < proposed_value - value + search.space.points.likelier_back(points, proposed)
             points = torch.where(accepted[:, None], proposed, points)
             value = torch.where(accepted, proposed_value, value)
         return points
@@ -127,7 +127,7 @@ class SVGDCandidates(Candidates):
     def _stein(self, search: Search, points: Tensor, moving: list[int]) -> Tensor:
         """Particles after SVGD on their active real columns (q x d)."""
         starts, points = points, points.clone()
-        moves = search.space.active(points)[:, moving].to(points)
+        moves = search.space.points.active(points)[:, moving].to(points)
         apart = _level_distances(search.space, points)
         stepper = STEPPERS[self.optimizer](self.step_size)
         steps = math.ceil(self.steps * min(1.0, FULL_BUDGET / len(points)))
@@ -137,7 +137,7 @@ class SVGDCandidates(Candidates):
             zeta = moves * stein_direction(x, tail_weights(value, self.tail) * score, apart)
             shrunk = REACH * (1 - step / steps)
             points[:, moving] = reflected(x + stepper(x, zeta).clamp(-shrunk, shrunk))
-        return search.space.project_to_feasible(starts, points)
+        return search.space.points.project_to_feasible(starts, points)
 
 
 def stein_direction(x: Tensor, score: Tensor, apart: Tensor | float = 0.0) -> Tensor:
@@ -192,7 +192,7 @@ def _level_distances(space: SearchSpace, points: Tensor) -> Tensor | float:
     levels = [column for column in range(len(space)) if not space.parameters[space.names[column]].climbs]
     if not levels:
         return 0.0
-    place = Coordinates(space).to(points.device)
+    place = Coordinates(space.points).to(points.device)
     x = place(points)[:, torch.isin(place.owner, torch.tensor(levels, device=points.device))]
     return squared_distances(x, x)
 

@@ -460,9 +460,9 @@ def prior_of(
         amplitude: mean and standard deviation.
     """
     parameters = list(space.parameters.values())
-    blocks = [parameters[block.parameter] for block in features.Coordinates(space).blocks]
+    blocks = [parameters[block.parameter] for block in features.Coordinates(space.points).blocks]
     scales = [length_scale if p.is_continuous else LEVEL_LENGTH_SCALE for p in blocks]
-    prior = np.array([*scales, amplitude, regularisation if space.continuous_columns else LEVEL_LAMBDA])
+    prior = np.array([*scales, amplitude, regularisation if space.points.continuous_columns else LEVEL_LAMBDA])
     prior[: len(blocks), 0] += 0.5 * math.log(len(blocks))  # distances grow with the square root of their number
     return prior
 

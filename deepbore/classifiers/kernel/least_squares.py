@@ -119,7 +119,7 @@ class BaseKernelPLS(Classifier):
         return self.function is KERNELS["matern"] and self.length_scale is None and self.regularisation is None
 
     def build(self, space: SearchSpace, outputs: int) -> None:
-        self.coordinates = Coordinates(space)
+        self.coordinates = Coordinates(space.points)
         self.register_buffer("theta", torch.from_numpy(self._start(space)))
         self._remember(
             torch.zeros(0, self.coordinates.size, dtype=torch.float64), torch.zeros(0, 2, dtype=torch.float64)
@@ -144,7 +144,7 @@ class BaseKernelPLS(Classifier):
     def _precision(self, space: SearchSpace) -> np.ndarray:
         """The prior precision of theta in units of its standard deviations."""
         scales = len(self.coordinates.blocks)
-        return correlated(scales) if self.alike and space.is_high_dimensional else np.eye(scales + 2)
+        return correlated(scales) if self.alike and space.points.is_high_dimensional else np.eye(scales + 2)
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -348,7 +348,7 @@ class PartlyAdditivePLS(BaseKernelPLS):
 
 def is_costly(space: SearchSpace) -> bool:
     """Whether a partly additive model would cost more than it brings: it has ten real parameters or more."""
-    return space.is_high_dimensional and space.is_continuous
+    return space.points.is_high_dimensional and space.points.is_continuous
 
 
 LIKELY = 0.5  # predicted probability of success above which a failure counts as random
@@ -432,7 +432,7 @@ class KernelPLS(BaseKernelPLS):
     Example:
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["continuous"]
-        >>> posterior = fit(KernelPLS(), toy_data(space)).posterior(space.sobol(4, seed=0))
+        >>> posterior = fit(KernelPLS(), toy_data(space)).posterior(space.points.sobol(4, seed=0))
         >>> posterior.mean.shape, posterior.std.shape
         (torch.Size([4]), torch.Size([4]))
 

@@ -76,7 +76,7 @@ class DeepPLS(NetworkClassifier):
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
-        count = (FOURIER if space.continuous_columns else 0) if self.fourier is None else self.fourier
+        count = (FOURIER if space.points.continuous_columns else 0) if self.fourier is None else self.fourier
         self.distance_aware = count > 0
         self.waves = FourierFeatures(self.features.size, count, self.generator)
         h = self.net.width + count + 1

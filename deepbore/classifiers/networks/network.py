@@ -239,7 +239,7 @@ class NetworkClassifier(TrainedClassifier):
     # --- building ----------------------------------------------------------------------------------------------------
 
     def build(self, space: SearchSpace, outputs: int) -> None:
-        self.features = space.features
+        self.features = space.points.features
         self.outputs = outputs
         self.net = self._new_network()
 

@@ -46,7 +46,7 @@ class GPClassifier(TrainedClassifier):
     Example:
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["mixed"]
-        >>> posterior = fit(GPClassifier(), toy_data(space), epochs=2).posterior(space.sobol(4, seed=0))
+        >>> posterior = fit(GPClassifier(), toy_data(space), epochs=2).posterior(space.points.sobol(4, seed=0))
         >>> posterior.mean.shape, posterior.std.shape
         (torch.Size([4]), torch.Size([4]))
 
@@ -72,8 +72,8 @@ class GPClassifier(TrainedClassifier):
         import_quietly("gpytorch")
         from deepbore.classifiers.papers.variational import VariationalGP
 
-        self.coordinates = Coordinates(space)
-        self.register_buffer("design", self.coordinates(space.sobol(self.inducing, seed=0)), persistent=False)
+        self.coordinates = Coordinates(space.points)
+        self.register_buffer("design", self.coordinates(space.points.sobol(self.inducing, seed=0)), persistent=False)
         self.gp = VariationalGP(self.coordinates.block, self.design)
 
     design: Tensor  # inducing points in place of missing observations, M x c

@@ -151,7 +151,7 @@ class FourierLogistic(Classifier):
 
     Args:
         features: R, number of random features.
-        length_scale: of the kernel on encoded features (see `SearchSpace.features`), fixed; None to learn it.
+        length_scale: of the kernel on encoded features (see `Points.features`), fixed; None to learn it.
         rows: maximal number of observations to learn from.
         rounds: maximal rounds of expectation maximisation per iteration and length scale; fewer beyond 200 rows.
 
@@ -161,7 +161,7 @@ class FourierLogistic(Classifier):
     Example:
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["continuous"]
-        >>> posterior = fit(FourierLogistic(), toy_data(space)).posterior(space.sobol(4, seed=0))
+        >>> posterior = fit(FourierLogistic(), toy_data(space)).posterior(space.points.sobol(4, seed=0))
         >>> posterior.mean.shape, posterior.std.shape
         (torch.Size([4]), torch.Size([4]))
 
@@ -187,7 +187,7 @@ class FourierLogistic(Classifier):
     stride: Tensor  # the next change of the log length scale
 
     def build(self, space: SearchSpace, outputs: int) -> None:
-        self.features = space.features
+        self.features = space.points.features
         self.waves = FourierFeatures(self.features.size, self.count, self.generator, spectrum="rbf").double()
         self.waves.length_scale.fill_(self.length_scale or START * math.sqrt(self.features.size))
         h = self.count + 1

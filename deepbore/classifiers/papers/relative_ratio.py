@@ -65,7 +65,7 @@ class RelativeRatio(Classifier):
     Example:
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["continuous"]
-        >>> fit(RelativeRatio(), toy_data(space)).density_ratio(space.sobol(4, seed=0), gamma=0.5).shape
+        >>> fit(RelativeRatio(), toy_data(space)).density_ratio(space.points.sobol(4, seed=0), gamma=0.5).shape
         torch.Size([4])
 
     References:
@@ -95,7 +95,7 @@ class RelativeRatio(Classifier):
     _theta: Tensor  # gamma times the theta of (3), b
 
     def build(self, space: SearchSpace, outputs: int) -> None:
-        self.coordinates = Coordinates(space)
+        self.coordinates = Coordinates(space.points)
         grid = [scale * math.sqrt(len(space)) for scale in LENGTH_SCALES]
         self.length_scales = grid if self.length_scale is None else [self.length_scale]
         self.regularisations = REGULARISATIONS if self.regularisation is None else [self.regularisation]

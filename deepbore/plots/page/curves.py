@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from deepbore.data.ledger import Ledger
-from deepbore.data.times import Span
+from deepbore.data.trial import Span
 from deepbore.plots.curves_chart import CURVES, curves_chart, reporting
 from deepbore.plots.history_chart import history_chart, history_charts
 from deepbore.plots.objectives_chart import front_chart, hypervolume_chart

@@ -10,9 +10,10 @@ import torch
 
 from deepbore.compute.numerics import rank_correlation
 from deepbore.loop.metrics import BINS as FORECAST_BINS
-from deepbore.plots.calibration_chart import Reliability, calibration_chart
+from deepbore.plots.calibration_chart import Reliability, reliability_chart
+from deepbore.plots.chart import Axis, Chart, Line, Points
 from deepbore.plots.importance_chart import Share, importance_chart, local_chart, local_shares, shares
-from deepbore.plots.on_plotly import Drawing, diagonal, drawing, points, value_axis
+from deepbore.plots.on_plotly import Drawing, drawing
 from deepbore.plots.page.sections import Section
 from deepbore.plots.predictions import (
     FOLDS,
@@ -27,7 +28,7 @@ from deepbore.plots.predictions import (
 )
 from deepbore.plots.slice_charts import PAIRED, SLICES, pair_charts, slice_charts
 from deepbore.plots.sources import names_of_values, record_of
-from deepbore.plots.style import GOOD
+from deepbore.plots.style import BAD, GOOD
 
 if TYPE_CHECKING:
     from deepbore.study import Study
@@ -147,13 +148,15 @@ def _unseen(learned: Learned) -> Section:
         f"cross-validation). Rank correlation with the labels {order:.2f}; calibration error {reliability.error:.3f}: "
         "on the diagonal predictions and labels agree."
     )
-    charts = [*_against_values(learned, unseen), calibration_chart(reliability, name_of_pi(study))]
+    charts = [*_against_values(learned, unseen), drawing(reliability_chart(reliability, name_of_pi(study)))]
     return Section(title, says, charts, grid="grid wide")
 
 
 def _forecasts(study: "Study") -> list[Section]:
     """How good the predictions of proposals were; nothing where none were recorded, as without a Trainer."""
-    metrics = study.metrics
+    from deepbore.study.study import metrics_of  # a study is there
+
+    metrics = metrics_of(study)
     if metrics is None or not metrics.of_forecasts:
         return []
     said, label = (each.numpy() for each in metrics.forecasts)
@@ -166,7 +169,11 @@ def _forecasts(study: "Study") -> list[Section]:
         "predictions of them are too high more often than elsewhere."
     )
     shown = Reliability.of(said, label, FORECAST_BINS)
-    return [Section("Forecasts of proposals", says, [calibration_chart(shown, name_of_pi(study))], grid="grid wide")]
+    return [
+        Section(
+            "Forecasts of proposals", says, [drawing(reliability_chart(shown, name_of_pi(study)))], grid="grid wide"
+        )
+    ]
 
 
 def _against_values(learned: Learned, unseen: np.ndarray) -> list[Drawing]:
@@ -176,9 +183,12 @@ def _against_values(learned: Learned, unseen: np.ndarray) -> list[Drawing]:
         return []
     rows = np.flatnonzero(np.isfinite(unseen) & np.isfinite(values))
     predicted = units(unseen[rows])
-    x, y = (units.axis.clip(each).tolist() for each in (predicted, values[rows]))
-    more = [f"predicted unseen: {value:.6g}" for value in predicted]
-    marks = points(x, y, GOOD, 6, name="trials", trials=rows.tolist(), more=more, marker={"opacity": 0.75},
-                   cliponaxis=False, showlegend=False)  # fmt: skip
-    axes = {"xaxis": value_axis(units.axis, "predicted value"), "yaxis": value_axis(units.axis, "value")}
-    return [Drawing([diagonal(units.axis.low, units.axis.high), marks], axes, 360)]
+    x, y = (units.axis.clip(each) for each in (predicted, values[rows]))
+    said = [f"predicted unseen: {value:.6g}" for value in predicted]
+    ends = np.array([units.axis.low, units.axis.high])
+    layers = [
+        Line(ends, ends, colour=BAD, width=1.2, dash="dash"),
+        Points(x, y, colour=GOOD, opacity=0.75, trials=rows, said=said),
+    ]
+    across, up = Axis("predicted value", units.axis), Axis("value", units.axis)
+    return [drawing(Chart("values over their predictions", layers, across, up, height=360))]

@@ -62,7 +62,7 @@ def report(
         title: of the page.
         facts: more to say in the summary, name -> text.
         configuration: of the run, as YAML or other text; left out if empty.
-        times: file of when trials began and ended, where the trials do not say it; see `deepbore.data.times`.
+        times: file of when trials began and ended, where the trials do not say it; see `deepbore.data.notes`.
         every: seconds after which the page reloads itself; None for never.
 
     Returns:

@@ -11,7 +11,7 @@ from typing import Any
 from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
 from deepbore.data.trial import Trial
-from deepbore.plots.on_plotly import Drawing
+from deepbore.plots.on_plotly import Drawing, drawing
 from deepbore.plots.parallel_chart import Parallel, parallel_chart
 from deepbore.plots.sources import MOST, names_of_values, some_of
 from deepbore.plots.style import number
@@ -53,7 +53,7 @@ def parallel_section(record: Ledger) -> Section | None:
     says += f" Of several values {names_of_values(record)[0]} counts." if record.k > 1 else ""
     says += f" The first {AXES} of {len(record.space)} parameters." if len(record.space) > AXES else ""
     conditional = any("when" in record.space[name] for name in names)
-    return Section("Parallel coordinates", says, [parallel_chart(shown, conditional=conditional)])
+    return Section("Parallel coordinates", says, [drawing(parallel_chart(shown, conditional=conditional))])
 
 
 # --- trials ----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
@@ -11,10 +11,10 @@ import numpy as np
 from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
 from deepbore.data.ranking import best_among
-from deepbore.data.times import Span
-from deepbore.data.trial import sign_of
-from deepbore.plots.history_chart import COLOURS
-from deepbore.plots.on_plotly import Drawing, line, remark, text, titled, value_axis
+from deepbore.data.trial import Span, sign_of
+from deepbore.plots.chart import Axis, Chart
+from deepbore.plots.history_chart import COLOURS, steps
+from deepbore.plots.on_plotly import drawing
 from deepbore.plots.page.page import Page, render
 from deepbore.plots.page.sections import Section
 from deepbore.plots.sources import names_of_values
@@ -87,33 +87,22 @@ def report_of_several(runs: Sequence[NamedRun], *, title: str = "Runs", every: f
         "trials": sum(len(run.record) for run in runs),
     }
     says = "The best value of each run after each finished trial. A click on a name in the legend hides its run."
-    sections = [Section("Best so far", says, [_chart(ranked, sign)]), Section("Runs", html=_table(ranked))]
+    sections = [Section("Best so far", says, [drawing(_chart(ranked, sign))]), Section("Runs", html=_table(ranked))]
     return Page(render(title, facts, sections, None, every))
 
 
-def _chart(runs: Sequence[NamedRun], sign: float) -> Drawing:
+def _chart(runs: Sequence[NamedRun], sign: float) -> Chart:
     """A line of steps for each run."""
     bests = [run.best for run in runs]
-    axis = ValueAxis.of(np.concatenate(bests), sign)
-    title = text(names_of_values(runs[0].record)[0], 40)
-    layout = {"xaxis": titled("trial"), "yaxis": value_axis(axis, title)}
+    axis, up = ValueAxis.of(np.concatenate(bests), sign), names_of_values(runs[0].record)[0]
     if axis is None:
-        return Drawing([], {**layout, "annotations": [remark("no value yet")]}, 260)
-    traces = []
-    for run, best, colour in zip(runs, bests, _colours(len(runs)), strict=True):
-        known = np.flatnonzero(np.isfinite(best))
-        changes = [k for k in known if k in (known[0], known[-1]) or best[k] != best[k - 1]]
-        values = axis.clip(best[changes]).tolist()
-        said = [f"<b>{text(run.name, 40)}</b><br>{number(best[k], 5)} after {k + 1} trials" for k in changes]
-        look = {"line": {"shape": "hv"}, "mode": "lines+markers", "marker": {"size": 4}, "hoverinfo": "text"}
-        traces.append(
-            line([int(k) + 1 for k in changes], values, colour, 2, name=text(run.name, 40), hovertext=said, **look)
-        )
-    return Drawing([trace for trace in traces if trace["x"]], layout, 440, log="xy")
-
-
-def _colours(n: int) -> list[str]:
-    return [COLOURS[k % len(COLOURS)] for k in range(n)]
+        return Chart("best so far", [], Axis("trial"), Axis(up), remark="no value yet", height=260)
+    layers = []
+    for k, (run, best) in enumerate(zip(runs, bests, strict=True)):
+        line = steps(np.arange(1, len(best) + 1), best, colour=COLOURS[k % len(COLOURS)], name=run.name)
+        said = [f"{run.name}\n{number(float(y), 5)} after {x} trials" for x, y in zip(line.x, line.y, strict=True)]
+        layers.append(replace(line, y=axis.clip(line.y), is_marked=True, said=said))
+    return Chart("best so far", layers, Axis("trial"), Axis(up, axis), height=440, switches="xy")
 
 
 def _table(runs: Sequence[NamedRun]) -> str:

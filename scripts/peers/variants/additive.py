@@ -32,11 +32,11 @@ class Additive(db.KernelPLS):
     def build(self, space: db.SearchSpace, outputs: int) -> None:
         self.groups: tuple[Tensor, ...] = ()
         super().build(space, outputs)
-        if space.is_continuous:
+        if space.points.is_continuous:
             return
         of = self.coordinates.owner
         if not self.alone:
-            of = torch.isin(of, torch.tensor(space.continuous_columns, dtype=torch.long))
+            of = torch.isin(of, torch.tensor(space.points.continuous_columns, dtype=torch.long))
         self.groups = tuple((of == group).nonzero().squeeze(-1) for group in of.unique())
         d = len(space)
         self._prior = np.insert(self._prior, d, SHARE, axis=0)

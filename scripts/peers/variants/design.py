@@ -11,17 +11,17 @@ from deepbore.space import Params
 
 def sobol_first(space: SearchSpace, seed: int) -> Params:
     """The first point of the run's Sobol sequence."""
-    return space.decode(space.sobol(1, seed))[0]
+    return space.decode(space.points.sobol(1, seed))[0]
 
 
 def middle_first(space: SearchSpace, seed: int) -> Params:
     """The middle of all ranges and levels, but for categories, which are those of Sobol's first point."""
-    point = space.sobol(1, seed)
+    point = space.points.sobol(1, seed)
     for column, parameter in enumerate(space.parameters.values()):
         if not isinstance(parameter, Categorical):
             point[:, column] = parameter.from_uniform(point.new_tensor(0.5))
-    point = space.snap(point)
-    return space.decode(point)[0] if bool(space.permitted(point)) else sobol_first(space, seed)
+    point = space.points.snap(point)
+    return space.decode(point)[0] if bool(space.points.permitted(point)) else sobol_first(space, seed)
 
 
 FIRST: dict[str, Callable[[SearchSpace, int], Params]] = {

@@ -76,7 +76,7 @@ class Ends(db.KernelPLS):
         self.end, self.everywhere = end, everywhere
 
     def build(self, space: db.SearchSpace, outputs: int) -> None:
-        self.falls = bool(space.continuous_columns) and (self.everywhere or not space.is_continuous)
+        self.falls = bool(space.points.continuous_columns) and (self.everywhere or not space.points.is_continuous)
         super().build(space, outputs)
 
     def _kernel(self, theta: Tensor) -> FallingKernel | ScaledKernel:

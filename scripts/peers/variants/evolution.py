@@ -80,7 +80,7 @@ class WithEvolution(Turns):
         self.is_known, self.count = False, 0
 
     def propose(self, view: View, q: int) -> Proposal:
-        if q > 1 or view.observations.n_complete < BEGIN:
+        if q > 1 or view.observations.ledger.statistics.n_complete < BEGIN:
             return super().propose(view, q)
         shared = replace(view, first=self.first)
         due = self._due(shared, 1)

@@ -170,20 +170,22 @@ class TrustRegion(db.LocalSearch):
         self.before: float | None = None
 
     def ranked(self, search: Search, q: int) -> Tensor:
-        rows = search.observations.best_rows(1)
+        rows = search.observations.centres.best_rows(1)
         self._learn(float(search.observations.values[rows[0], 0]), len(search.space))
         if float(torch.rand(1, generator=search.generator)) >= 0.75:
             self.before = None  # what comes of it says nothing of the box
             return super().ranked(search, q)
-        centre, upper = search.points(rows)[0], search.space.bounds[1].to(search.device)
+        centre, upper = search.points(rows)[0], search.space.points.bounds[1].to(search.device)
         scale = search.classifier.theta[:-2].exp()
         half = self.side / 2 * (scale / scale.log().mean().exp()).clamp(0.05, 20)
         low, high = (centre - half).clamp(min=0), torch.minimum(centre + half, upper)
         moved, chance = torch.rand(2, self.samples, len(centre), generator=search.stream, device=low.device)
         points = torch.where(chance < min(1, 20 / len(centre)), low + (high - low) * moved, centre)
-        points, values = search.best_first(search.space.snap(points))
-        tops = adam_ascent(search.gradient, points[: self.climbers], search.space.continuous_columns, upper, self.steps)
-        tops, their_values = search.best_first(search.space.snap(torch.minimum(torch.maximum(tops, low), high)))
+        points, values = search.best_first(search.space.points.snap(points))
+        tops = adam_ascent(
+            search.gradient, points[: self.climbers], search.space.points.continuous_columns, upper, self.steps
+        )
+        tops, their_values = search.best_first(search.space.points.snap(torch.minimum(torch.maximum(tops, low), high)))
         return sorted_by_value(torch.cat([tops, points]), torch.cat([their_values, values]))[0]
 
     def _learn(self, best: float, d: int) -> None:

@@ -173,8 +173,8 @@ class Vbll(Classifier):
     def build(self, space: db.SearchSpace, outputs: int) -> None:
         from botorch_community.models.vblls import VBLLModel
 
-        self.features = space.features
-        self.model = VBLLModel(in_features=space.features.size, hidden_features=self.hidden, num_layers=2)
+        self.features = space.points.features
+        self.model = VBLLModel(in_features=space.points.features.size, hidden_features=self.hidden, num_layers=2)
         self.network = self.model.model.double()
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:

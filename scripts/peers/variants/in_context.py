@@ -187,7 +187,7 @@ class InContext(Classifier):
         self.network = network or at_hand()
 
     def build(self, space: db.SearchSpace, outputs: int) -> None:
-        self.coordinates = Coordinates(space)
+        self.coordinates = Coordinates(space.points)
         if self.coordinates.size > COORDINATES:
             raise SettingError(f"the transformer knows {COORDINATES} coordinates, not {self.coordinates.size}.")
 

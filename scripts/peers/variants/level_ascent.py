@@ -32,7 +32,7 @@ class LevelAscent(db.LocalSearch):
         visited, reached = [climbed, at], own.values(at)
         for _ in range(ROUNDS):
             near = changed(at, changes)
-            near = own.space.snap(near.flatten(0, 1)).view_as(near)
+            near = own.space.points.snap(near.flatten(0, 1)).view_as(near)
             value = own.values(near.flatten(0, 1)).view(near.shape[:2])
             top = value.max(1)
             better = top.values > reached

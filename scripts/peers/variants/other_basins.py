@@ -41,7 +41,12 @@ class OtherBasins(SubsetStrategy):
 
     def applies(self, view: View) -> bool:
         self.subset = None
-        if view.batch is None or not view.has_plain_outcomes or not view.space.is_continuous or view.space.is_fixed:
+        if (
+            view.batch is None
+            or not view.has_plain_outcomes
+            or not view.space.points.is_continuous
+            or view.space.points.is_fixed
+        ):
             return False
         self.subset = outside(view, self.detail)
         return self.subset is not None

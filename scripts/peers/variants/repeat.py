@@ -26,7 +26,7 @@ class Repeat:
 
     def before_asking(self) -> None:
         """Enqueues the repeat where it is due."""
-        learned = self.study.observations.n_complete > self.n_initial
+        learned = self.study.observations.ledger.statistics.n_complete > self.n_initial
         best = self.study.best_trial
         if self.done or not learned or best is None or self.study.classifier._share_of_noise <= DOUBT:
             return

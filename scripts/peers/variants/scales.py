@@ -25,7 +25,7 @@ class IndependentWithLevels(db.KernelPLS):
 
     def build(self, space: db.SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
-        if not space.is_continuous:
+        if not space.points.is_continuous:
             for model in (self, self.additive_model):
                 if model is not None:
                     model._prior_precision = np.eye(len(model._prior))

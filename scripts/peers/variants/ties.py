@@ -31,7 +31,7 @@ class TiesAvoided(db.ValueGradedLabels):
         if len(torch.unique(observations.points[ties], dim=0)) < 2:
             return labels
         untold = torch.zeros(len(values), dtype=torch.bool)
-        untold[observations.pending_rows] = True
+        untold[observations.columns.pending_rows] = True
         grades = torch.where(ties, 0.0, 1.0).masked_fill(untold, torch.nan)
         return replace(labels, constraints=grades[:, None])
 

@@ -44,7 +44,7 @@ BRANCHES = SearchSpace(
 def seen(space=BRANCHES, n=25):
     """A classifier that knows one branch well, whose values agree to a per cent, and others hardly."""
     observations = Observations(space)
-    rows = space.decode(space.sobol(n, seed=0)) + [{"kind": "flat", "x": k / 20} for k in range(21)]
+    rows = space.decode(space.points.sobol(n, seed=0)) + [{"kind": "flat", "x": k / 20} for k in range(21)]
     for row in rows:
         observations.add(row, 1 + 0.01 * (row["x"] - 0.5) ** 2 if row["kind"] == "flat" else 2)
     classifier = fit(KernelPLS(), LabelledObservations(observations), epochs=5)
@@ -76,7 +76,7 @@ def test_ambition_is_for_expected_improvement_others_propose_what_they_proposed(
 
 def test_where_the_share_is_nothing_no_proposal_is_ambitious():
     observations = Observations(GRID)
-    for row in GRID.decode(GRID.enumerate()[:50:2]):  # far from two thirds of the grid
+    for row in GRID.decode(GRID.points.enumerate()[:50:2]):  # far from two thirds of the grid
         observations.add(row, (row["k1"] - 2.2) ** 2 + (row["k2"] - 1.7) ** 2)
     classifier = fit(KernelPLS(), LabelledObservations(observations), epochs=3)
     at = Search(LogExpectedImprovement(), classifier, observations, generator())
@@ -94,7 +94,7 @@ def test_where_the_share_is_nothing_no_proposal_is_ambitious():
 
 def test_an_ambitious_proposal_does_not_keep_to_the_neighbours_of_the_best():
     at = search(FIVE, torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7]), observed=30)
-    best = at.observations.points[at.observations.best_rows(3)]
+    best = at.observations.points[at.observations.centres.best_rows(3)]
     ranked = RaisedIncumbent(LocalSearch(focus=1), share=1.0).ranked(at, q=1)
     assert ((ranked[:, None] != best).sum(-1).min(1).values == 5).any()
 

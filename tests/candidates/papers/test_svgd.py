@@ -43,7 +43,7 @@ def searching(classifier, space=SQUARE, n=20, seed=0):
 
 
 def test_particles_start_uniformly_and_take_steps_of_one_length():
-    starts = SQUARE.sample(4, torch.Generator().manual_seed(0))
+    starts = SQUARE.points.sample(4, torch.Generator().manual_seed(0))
     svgd = SVGDCandidates(start="uniform", sweeps=0, optimizer="rmsprop", steps=1, step_size=0.01)
     moved = (svgd.ranked(searching(Bowl(), n=0), 4) - starts).abs()
     assert torch.allclose(moved, torch.full_like(moved, 0.01), atol=1e-6)
@@ -212,9 +212,9 @@ def test_a_batch_has_exactly_q_new_points(name, q):
     classifier = fit(DeepEnsemble(), data, epochs=2)
     one, other = (SVGDCandidates(steps=10).propose(trained(classifier, data, ClassProbability()), q) for _ in range(2))
     assert torch.equal(one, other)
-    assert len(set(space.identify(one))) == q
-    assert all(data.observations.unseen(one))
-    assert torch.equal(one, space.snap(one))
+    assert len(set(space.points.identify(one))) == q
+    assert all(data.observations.columns.unseen(one))
+    assert torch.equal(one, space.points.snap(one))
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ def test_what_svgd_cannot_do_is_greedy():
 
 
 def test_the_target_is_the_probability_that_the_scores_stand_for():
-    points = SQUARE.sample(9, torch.Generator().manual_seed(0))
+    points = SQUARE.points.sample(9, torch.Generator().manual_seed(0))
     logits = MLPClassifier().bind(SQUARE)
     expected = logits.probability(points).log()
     assert torch.allclose(ClassProbability().log_density(logits.posterior(points), 1.0), expected, atol=1e-5)
@@ -308,7 +308,7 @@ def test_particles_on_levels_settle_as_their_density_says(parameter):
     counts = [1.0, 1.0, 2.0, 1.0, 1.0][: parameter.levels]
     head = Level(parameter, counts).bind(space)
     search = Search(DensityOfLevels(), head, Observations(space), torch.Generator().manual_seed(0))
-    settled = SVGDCandidates(sweeps=40)._metropolis(search, space.sample(20_000, search.generator))
+    settled = SVGDCandidates(sweeps=40)._metropolis(search, space.points.sample(20_000, search.generator))
     shares = torch.bincount(parameter.to_level(settled[:, 0]).long(), minlength=parameter.levels) / len(settled)
     assert shares.tolist() == pytest.approx([count / sum(counts) for count in counts], abs=0.015)
 

@@ -33,7 +33,7 @@ def across(params):
 def data(objective, n=60, space=CUBE, seed=0):
     """n random configurations with the objective's values."""
     observations = Observations(space)
-    points = space.sample(n, torch.Generator().manual_seed(seed))
+    points = space.points.sample(n, torch.Generator().manual_seed(seed))
     for row, params in zip(observations.reserve(points), space.decode(points), strict=True):
         observations.tell(row, objective(params))
     return LabelledObservations(observations, ValueGradedLabels())
@@ -59,7 +59,7 @@ def test_the_rival_predicts_where_parameters_add_and_nowhere_else(objective, pre
 
 
 def test_a_rival_that_does_not_predict_changes_nothing():
-    rows, at = data(across), CUBE.sobol(50, seed=1)
+    rows, at = data(across), CUBE.points.sobol(50, seed=1)
     with_it, without = (fit(KernelPLS(additive=additive), rows, epochs=5) for additive in (True, False))
     assert torch.equal(with_it.posterior(at).mean, without.posterior(at).mean)
     assert torch.equal(with_it.posterior(at).std, without.posterior(at).std)
@@ -67,7 +67,7 @@ def test_a_rival_that_does_not_predict_changes_nothing():
 
 
 def test_it_forecasts_waves_along_parameters_better():
-    at = CUBE.sobol(200, seed=1)
+    at = CUBE.points.sobol(200, seed=1)
     truth = np.array([waves(params) for params in CUBE.decode(at)])
     ranks = {}
     for additive in (True, False):
@@ -109,7 +109,7 @@ def test_a_run_down_waves_finds_what_one_without_does_not():
 
 
 def test_what_it_has_learned_is_in_checkpoints():
-    at = CUBE.sobol(20, seed=1)
+    at = CUBE.points.sobol(20, seed=1)
     classifier = fit(KernelPLS(), data(waves), epochs=5)
     other = KernelPLS()
     other.bind(CUBE)

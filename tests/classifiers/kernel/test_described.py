@@ -31,7 +31,7 @@ def test_the_evidence_has_a_gradient_in_the_length_scale_of_each_block(model):
     """By finite differences; and it is what a solve with the kernel in torch gives."""
     learned = model()
     learned.bind(MIXED)
-    points = MIXED.sobol(40, 0)
+    points = MIXED.points.sobol(40, 0)
     z = torch.rand(40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     learned.learn_all(batch(points, z))
     theta = learned.theta.numpy() + RNG.normal(size=len(learned.theta)) * 0.3

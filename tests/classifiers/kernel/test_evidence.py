@@ -33,7 +33,7 @@ KERNELS = ["matern", "rbf", "rational_quadratic"]
 def fitted(model, space, n=30, **settings):
     """A model that has learned n random rows with random labels and weights."""
     stream = torch.Generator().manual_seed(n)
-    points = space.sample(n, stream)
+    points = space.points.sample(n, stream)
     points[n // 2] = points[0]  # a repeated row
     z, weight = (torch.rand(n, 1, generator=stream, dtype=torch.float64) for _ in range(2))
     one = model(iterations=1, **settings)
@@ -101,7 +101,7 @@ def test_what_is_fixed_stays():
     for kept in ({"length_scale": 0.3}, {"regularisation": 0.1}, {"length_scale": 0.3, "regularisation": 0.1}):
         one = fitted(BaseKernelPLS, SPACES["continuous"], **kept)
         one.iterations = 15
-        one.learn_all(LabelledBatch(one.space.sample(20, one.generator), torch.rand(20, 1), torch.ones(20)))
+        one.learn_all(LabelledBatch(one.space.points.sample(20, one.generator), torch.rand(20, 1), torch.ones(20)))
         if "length_scale" in kept:
             assert torch.allclose(one.theta[:-1].exp(), torch.tensor([0.3] * 3 + [1.0]).double())
         if "regularisation" in kept:
@@ -163,7 +163,7 @@ def test_a_root_of_the_inverse_is_that_of_the_latest_or_of_any_theta(many, in_to
 
 def test_levels_are_those_of_the_rows():
     space = SPACES["branches"]
-    points = space.sample(40, torch.Generator().manual_seed(0))
+    points = space.points.sample(40, torch.Generator().manual_seed(0))
     one = BaseKernelPLS()
     one.bind(space)
     place, owner = one.coordinates(points).numpy(), one.coordinates.owner.numpy()

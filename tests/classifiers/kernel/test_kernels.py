@@ -35,7 +35,7 @@ def learned(space, batch, **settings):
 def bowl(space, n, seed=0):
     """n labelled random rows of a bowl that all parameters matter to alike."""
     data = toy_data(space, 0, ValueGradedLabels())
-    points = space.sample(n, torch.Generator().manual_seed(seed))
+    points = space.points.sample(n, torch.Generator().manual_seed(seed))
     params = space.decode(points)
     columns = {name: [each[name] for each in params] for name in space.names}
     data.observations.add(columns, (points - 0.4).square().sum(-1).numpy())
@@ -77,7 +77,7 @@ def test_on_unseen_rows_of_a_smooth_function_it_forecasts_better():
 
 
 def test_many_rows_still_tell_an_idle_parameter():
-    points = WIDE.sample(150, torch.Generator().manual_seed(0))
+    points = WIDE.points.sample(150, torch.Generator().manual_seed(0))
     data = toy_data(WIDE, 0, ValueGradedLabels())
     columns = {name: points[:, column].numpy() for column, name in enumerate(WIDE.names)}
     data.observations.add(columns, np.sin(6 * columns["x0"]))

@@ -95,7 +95,7 @@ def test_length_scales_alike_are_correlated_by_three_quarters_and_the_rest_by_no
 
 
 def batch(n=15, weight=None):
-    points = SQUARE.sample(n, torch.Generator().manual_seed(0))
+    points = SQUARE.points.sample(n, torch.Generator().manual_seed(0))
     z = (points[:, :1] - 0.3).abs().float()
     return LabelledBatch(points, z, torch.ones(n) if weight is None else weight)
 
@@ -128,7 +128,7 @@ def test_the_posterior_is_a_gaussian_process_of_rows_with_their_noise():
     rows = batch(weight=weight)
     classifier, measured = learned(rows, length_scale=0.4, regularisation=0.05)
     kernel = theirs.Matern(0.4, nu=2.5)
-    x, z, at = rows.points.numpy(), rows.z[:, 0].double().numpy(), SQUARE.sobol(6, seed=0)
+    x, z, at = rows.points.numpy(), rows.z[:, 0].double().numpy(), SQUARE.points.sobol(6, seed=0)
     noise = np.diag(0.05 / weight.double().numpy())
     inverse, across = np.linalg.inv(kernel(x) + noise), kernel(at.numpy(), x)
     posterior = classifier.posterior(at)
@@ -192,7 +192,7 @@ def test_a_fit_goes_on_from_its_state():
     again = KernelPLS(additive=False)
     again.bind(SQUARE)
     again.load_state_dict(classifier.state_dict())
-    points = SQUARE.sobol(5, seed=0)
+    points = SQUARE.points.sobol(5, seed=0)
     one, other = classifier.posterior(points), again.posterior(points)
     assert torch.equal(one.mean, other.mean)
     assert torch.equal(one.std, other.std)
@@ -237,7 +237,7 @@ def test_there_are_scenarios_without_noise_where_values_are_noisy_and_it_shows(n
     chance = torch.from_numpy(np.random.default_rng(2).random((30, 1))).float()
     rows = LabelledBatch(rows.points, (1 - spread) * rows.z + spread * chance, rows.weight)
     classifier, _ = learned(rows, noisy=noisy)
-    assert (classifier.posterior(SQUARE.sobol(2, seed=0)).noiseless is not None) == known
+    assert (classifier.posterior(SQUARE.points.sobol(2, seed=0)).noiseless is not None) == known
 
 
 def test_a_rival_begins_with_a_share_and_a_ratio_in_the_middle_of_their_priors():

@@ -36,7 +36,7 @@ def moments(classifier, points):
 
 def test_the_mean_is_kernel_ridge_regression():
     classifier, batch = fixed()
-    points = SPACE.sample(20, torch.Generator().manual_seed(1))
+    points = SPACE.points.sample(20, torch.Generator().manual_seed(1))
     ridge = KernelRidge(alpha=LAMBDA, kernel="rbf", gamma=1 / (2 * LENGTH**2)).fit(batch.points, batch.z[:, 0])
     assert np.allclose(classifier.posterior(points).mean, ridge.predict(points), atol=1e-5)
 
@@ -44,7 +44,7 @@ def test_the_mean_is_kernel_ridge_regression():
 @pytest.mark.parametrize(("kernel", "theirs"), [("rbf", RBF(LENGTH)), ("matern", Matern(LENGTH, nu=2.5))])
 def test_mean_and_deviation_are_a_gaussian_processs(kernel, theirs):
     classifier, batch = fixed(kernel)
-    points = SPACE.sample(20, torch.Generator().manual_seed(1))
+    points = SPACE.points.sample(20, torch.Generator().manual_seed(1))
     process = GaussianProcessRegressor(theirs, alpha=LAMBDA, optimizer=None).fit(batch.points, batch.z[:, 0])
     for ours, expected in zip(moments(classifier, points), process.predict(points, return_std=True), strict=True):
         assert np.allclose(ours, expected, atol=1e-5)
@@ -97,7 +97,7 @@ def test_a_weight_of_two_is_two_rows():
     weight = torch.ones(10)
     weight[4] = 2
     twice = torch.tensor([*range(10), 4])
-    points = SPACE.sample(5, torch.Generator().manual_seed(1))
+    points = SPACE.points.sample(5, torch.Generator().manual_seed(1))
     predictions, betas = [], []
     for rows, weights in ((torch.arange(10), weight), (twice, torch.ones(11))):
         x, z = classifier.coordinates(batch.points[rows]), batch.z[rows].mean(-1)
@@ -110,7 +110,7 @@ def test_a_weight_of_two_is_two_rows():
 
 def test_samples_have_the_posterior_mean_and_covariance():
     classifier, batch = fixed()
-    points = SPACE.sample(6, torch.Generator().manual_seed(1))
+    points = SPACE.points.sample(6, torch.Generator().manual_seed(1))
     posterior = classifier.posterior(points)
     samples = posterior.sample(40_000, torch.Generator().manual_seed(2)).numpy()
     process = GaussianProcessRegressor(RBF(LENGTH), alpha=LAMBDA, optimizer=None).fit(batch.points, batch.z[:, 0])
@@ -133,7 +133,7 @@ def test_uncertainty_grows_away_from_the_data():
 def learned(chance, classifier=None, n=60):
     """A classifier after n values of a slope with so much chance, and what it learned from."""
     data = toy_data(SPACE, 0, ValueGradedLabels())
-    configurations = SPACE.decode(SPACE.sample(n, torch.Generator().manual_seed(4)))
+    configurations = SPACE.decode(SPACE.points.sample(n, torch.Generator().manual_seed(4)))
     x = np.array([list(each.values()) for each in configurations])
     values = x[:, 0] + chance * np.random.default_rng(3).normal(size=n)
     data.observations.add({name: x[:, i] for i, name in enumerate(SPACE.names)}, values)
@@ -228,7 +228,7 @@ def test_the_marginal_likelihood_alone_chooses_what_scikit_learn_does():
 
 def test_explained_is_the_share_of_the_better_half_that_the_other_rows_forecast():
     space = SearchSpace({"x": Real(0, 1)})
-    model, points = KernelPLS(additive=False), space.sobol(12, seed=2)
+    model, points = KernelPLS(additive=False), space.points.sobol(12, seed=2)
     z = (6 * points[:, :1]).sin() / 2 + 0.5
     model.bind(space)
     model.learn(LabelledBatch(points, z, torch.ones(len(z)), best=float(z.max())))

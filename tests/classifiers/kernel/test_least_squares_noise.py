@@ -41,7 +41,7 @@ def learned(*given, **settings):
 @pytest.mark.slow
 def test_scenarios_without_noise_average_to_the_posterior():
     study = learned()
-    posterior = study.classifier.posterior(study.space.sobol(50, seed=1))
+    posterior = study.classifier.posterior(study.space.points.sobol(50, seed=1))
     scenarios = posterior.noiseless
     torch.testing.assert_close(scenarios.mean.mean(-1), posterior.mean, rtol=0, atol=1e-4)
     total = scenarios.std.square() + scenarios.mean.var(-1, correction=0)
@@ -51,7 +51,7 @@ def test_scenarios_without_noise_average_to_the_posterior():
 @pytest.mark.slow
 def test_improvement_is_the_mean_over_the_scenarios():
     study = learned()
-    points = study.space.sobol(20, seed=1)
+    points = study.space.points.sobol(20, seed=1)
     s = study.classifier.posterior(points).noiseless
     over = s.mean - s.shift - float(study.classifier.best_label)
     u = (over / s.std[:, None]).numpy()
@@ -65,13 +65,13 @@ def test_where_it_was_looked_already_nothing_improves():
     study = learned()
     improvement, best = LogExpectedImprovement(), study.classifier.best_label
     told = improvement(study.classifier.posterior(study.observations.points), best)
-    elsewhere = improvement(study.classifier.posterior(study.space.sobol(200, seed=1)), best)
+    elsewhere = improvement(study.classifier.posterior(study.space.points.sobol(200, seed=1)), best)
     assert told.max() < min(-9, elsewhere.max())
 
 
 @pytest.mark.slow
 def test_what_has_no_noise_has_no_scenarios_and_neither_has_what_was_not_told_of_it():
-    points = learned(12).space.sobol(3, seed=1)
+    points = learned(12).space.points.sobol(3, seed=1)
     assert learned(20, sd=0).classifier.posterior(points).noiseless is None
     assert learned(20, classifier=db.KernelPLS()).classifier.posterior(points).noiseless is None
 
@@ -99,7 +99,7 @@ def test_noise_goes_with_constraints_and_earlier_tasks(tell):
     study.fit()
     told, best = study.observations, study.classifier.best_label
     scenarios = study.classifier.posterior(told.points).noiseless
-    may_be_best = told.feasible & (told.tasks == 0)
+    may_be_best = told.feasible & (told.columns.tasks == 0)
     of_those, of_others = (scenarios.mean[rows].amax(0) for rows in (may_be_best, ~may_be_best))
     assert (of_others > of_those).any()
     assert (of_those - scenarios.shift).numpy() == pytest.approx(float(best), abs=1e-4)
@@ -117,7 +117,7 @@ def test_a_noisy_run_is_resumed_exactly(tmp_path):
 @pytest.mark.slow
 def test_batches_of_botorch_improve_on_the_best_row_without_its_noise():
     study = learned(30, candidates=db.BoTorchBatch())
-    head, rows, points = study.classifier, study.observations.points, study.space.sobol(10, seed=1)
+    head, rows, points = study.classifier, study.observations.points, study.space.points.sobol(10, seed=1)
     joint = joint_acquisition(head, seed=0, baseline=rows)
     posterior = head.posterior(torch.cat([points, rows]))
     stream = np.random.default_rng(0)
@@ -143,6 +143,6 @@ def test_a_head_that_is_loaded_says_the_same_of_noisy_values():
     head = fit(KernelPLS(noisy=True), LabelledObservations(observations), epochs=3)
     loaded = KernelPLS(noisy=True).bind(SQUARE)
     loaded.load_state_dict(head.state_dict())
-    points = SQUARE.sobol(8, seed=1)
+    points = SQUARE.points.sobol(8, seed=1)
     one, other = (LogExpectedImprovement()(each.posterior(points), each.best_label) for each in (head, loaded))
     assert torch.allclose(one, other)

@@ -79,7 +79,7 @@ def by_autograd(classifier, at, best):
 @pytest.mark.parametrize("space", TOY_SPACES)
 def test_improvement_and_its_gradient_are_those_of_autograd(space):
     classifier = fit(KernelPLS(), toy_data(TOY_SPACES[space], 40, ValueGradedLabels()), epochs=3)
-    pool, best = TOY_SPACES[space].sample(300, torch.Generator().manual_seed(0)), 0.4
+    pool, best = TOY_SPACES[space].points.sample(300, torch.Generator().manual_seed(0)), 0.4
     models = [classifier] if classifier.additive_model is None else [classifier, classifier.additive_model]
     for model in models:
         expected, slope = by_autograd(model, pool, best)
@@ -89,14 +89,14 @@ def test_improvement_and_its_gradient_are_those_of_autograd(space):
         assert torch.allclose(value[near], expected[near], rtol=1e-8)
         with torch.no_grad():
             assert torch.allclose(LogExpectedImprovement()(model.posterior(pool), best), value, rtol=1e-9)
-        if TOY_SPACES[space].moving_columns:
+        if TOY_SPACES[space].points.moving_columns:
             (gradient,) = torch.autograd.grad(value.sum(), at)
             assert torch.allclose(gradient[near], slope[near], rtol=1e-6, atol=1e-7)
 
 
 def test_formulas_of_moments_are_the_same_by_each_way():
     space = TOY_SPACES["continuous"]
-    posterior = fit(KernelPLS(), toy_data(space, 30, ValueGradedLabels())).posterior(space.sobol(20, seed=1))
+    posterior = fit(KernelPLS(), toy_data(space, 30, ValueGradedLabels())).posterior(space.points.sobol(20, seed=1))
     at_once = posterior.of_moments(improvement_over(0.9))
     assert torch.allclose(at_once, Posterior.of_moments(posterior, improvement_over(0.9)))
     assert torch.allclose(at_once, log_improvement(posterior.mean, posterior.std, 0.9))
@@ -107,7 +107,7 @@ def test_formulas_of_moments_are_the_same_by_each_way():
 
 def test_predictions_follow_the_fit():
     space = TOY_SPACES["continuous"]
-    classifier, at = KernelPLS(additive=False), space.sobol(20, seed=1)
+    classifier, at = KernelPLS(additive=False), space.points.sobol(20, seed=1)
     classifier.bind(space)
     means = []
     for n in (20, 40):

@@ -17,7 +17,7 @@ def generator(seed=0):
 @pytest.mark.slow
 def test_the_relative_density_ratio_is_bounded_by_one_over_gamma():
     classifier = fit(DeepEnsemble(), toy_data(SPACE, labels=ThresholdLabels(0.3)))
-    points = SPACE.sample(200, generator())
+    points = SPACE.points.sample(200, generator())
     ratio = classifier.density_ratio(points, gamma=0.3)
     assert torch.allclose(ratio, classifier.probability(points) / 0.3)
     assert 2.5 < ratio.max() <= 1 / 0.3

@@ -37,7 +37,7 @@ def generator(seed=0):
 
 def test_every_member_of_an_ensemble_learns_and_differs():
     classifier = fit(DeepEnsemble(members=4), toy_data(SPACE, labels=ThresholdLabels()))
-    scores = classifier.posterior(SPACE.sample(50, generator())).members
+    scores = classifier.posterior(SPACE.points.sample(50, generator())).members
     correlations = np.corrcoef(scores.detach())
     assert (correlations[~np.eye(4, dtype=bool)] > 0.5).all()
     assert len(torch.unique(scores, dim=0)) == 4
@@ -94,7 +94,7 @@ def data(n=60):
 @pytest.mark.parametrize("make", [MLPClassifier, lambda **settings: DeepEnsemble(members=1, **settings)])
 def test_one_network_is_a_point_estimate_that_owns_up_to_having_no_deviation(make):
     classifier = fit(make(training=QUICK), data(), epochs=2)
-    posterior = classifier.posterior(SPACE.sobol(4, seed=0))
+    posterior = classifier.posterior(SPACE.points.sobol(4, seed=0))
     assert classifier.capabilities == frozenset()
     assert posterior.members is None
     assert torch.allclose(posterior.probability, (60 * posterior.mean.sigmoid() + 1) / 62)  # of 60 rows
@@ -105,7 +105,7 @@ def test_one_network_is_a_point_estimate_that_owns_up_to_having_no_deviation(mak
 
 def test_several_networks_are_members_with_moments_and_joint_samples():
     classifier = fit(DeepEnsemble(members=4, training=QUICK), data(), epochs=2)
-    posterior = classifier.posterior(SPACE.sobol(5, seed=0))
+    posterior = classifier.posterior(SPACE.points.sobol(5, seed=0))
     scores = posterior.members.detach()
     assert classifier.capabilities == {"std", "members"}
     assert scores.shape == (4, 5)
@@ -122,7 +122,7 @@ def test_several_networks_are_members_with_moments_and_joint_samples():
 def test_of_several_columns_the_score_is_the_logit_of_the_mean_probability():
     several = toy_data(SPACE, 60, SeveralThresholds((0.1, 0.3, 0.6)))
     classifier = fit(DeepEnsemble(members=2, training=QUICK), several, epochs=1)
-    points = SPACE.sobol(5, seed=0)
+    points = SPACE.points.sobol(5, seed=0)
     outputs = classifier.net(classifier.encode(points))
     assert outputs.shape == (2, 5, 3)
     probabilities = outputs.sigmoid().mean(-1)
@@ -145,7 +145,7 @@ def normed_network(features, outputs):
 def test_a_users_network_predicts_each_point_on_its_own():
     """Batch statistics and dropout belong to the training; in version 0.1 a score depended on the other points."""
     classifier = fit(DeepEnsemble(network=normed_network, members=2, training=QUICK), data(), epochs=2)
-    points = SPACE.sobol(6, seed=0)
+    points = SPACE.points.sobol(6, seed=0)
     with torch.no_grad():
         together = classifier.posterior(points).members
         alone = torch.cat([classifier.posterior(point[None]).members for point in points], dim=1)
@@ -181,7 +181,7 @@ def test_a_sure_head_of_several_columns_still_has_a_gradient():
 @pytest.mark.parametrize("make", [MLPClassifier, DeepEnsemble, HyperDeepEnsemble, MCDropout])
 def test_no_probability_is_more_certain_than_the_rows_and_their_order_is_that_of_the_scores(make):
     head = fit(make(training=Training(steps=400)), data(), epochs=10)
-    points = SPACE.sobol(256, seed=3)
+    points = SPACE.points.sobol(256, seed=3)
     with torch.no_grad():
         posterior = head.posterior(points)
     assert float(posterior.mean.abs().max()) > 10
@@ -194,7 +194,7 @@ def test_no_probability_is_more_certain_than_the_rows_and_their_order_is_that_of
 
 def test_a_head_that_has_learned_nothing_and_a_state_without_the_number_of_rows_have_the_scores_probabilities():
     head = MLPClassifier().bind(SPACE)
-    points = SPACE.sobol(8, seed=3)
+    points = SPACE.points.sobol(8, seed=3)
     assert torch.equal(head.probability(points), head.posterior(points).mean.sigmoid())
     trained = fit(MLPClassifier(training=QUICK), data(), epochs=1)
     state = {name: value for name, value in trained.state_dict().items() if name != "n_learned"}  # of version 0.3

@@ -31,12 +31,12 @@ def test_members_have_widths_rates_and_decays_of_their_own():
     assert 20 < widths.max() <= 32
     assert ((ensemble.rate >= 0.1) & (ensemble.rate <= 0.3)).all()
     assert ((ensemble.decay >= 1e-5) & (ensemble.decay <= 1e-1)).all()
-    assert ensemble.posterior(SPACE.sobol(3, seed=0)).members.shape == (4, 3)
+    assert ensemble.posterior(SPACE.points.sobol(3, seed=0)).members.shape == (4, 3)
 
 
 def test_a_narrow_member_is_a_narrow_network():
     ensemble = fit(HyperDeepEnsemble(width=(3, 16), pool=6, members=6, training=QUICK), data(), epochs=3)
-    points = SPACE.sobol(5, seed=0)
+    points = SPACE.points.sobol(5, seed=0)
     for row, member in zip(ensemble.posterior(points).members, ensemble.chosen.tolist(), strict=True):
         w = int(ensemble.units[member].sum())
         first, second, last = ensemble.net.layers
@@ -70,7 +70,7 @@ def test_members_are_chosen_by_rows_before_they_are_learnt():
     ensemble = HyperDeepEnsemble(pool=6, members=2, training=QUICK)
     growing = data(30)
     fit(ensemble, growing, epochs=1)
-    new = SPACE.sobol(3, seed=9)
+    new = SPACE.points.sobol(3, seed=9)
     with torch.no_grad():
         expected = ensemble.pool_outputs(ensemble.encode(new)).sigmoid().mean(-1)
     for row in growing.observations.reserve(new):

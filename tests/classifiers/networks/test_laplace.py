@@ -55,7 +55,7 @@ def test_predictive_evidence_and_effective_parameters_are_those_of_a_dense_ggn(n
     classifier, batch = fitted(n=n)
     weight = torch.linspace(0.5, 2.0, n, dtype=torch.float64)
     condition(classifier, batch, weight)
-    points = LINE.sobol(5, seed=1)
+    points = LINE.points.sobol(5, seed=1)
     output, _, precision = dense_ggn(classifier, batch.points, weight)
     expected_mean, jacobian, _ = dense_ggn(classifier, points, torch.ones(5))
     posterior = classifier.posterior(points)
@@ -91,7 +91,7 @@ def test_with_gaussian_noise_it_is_linear_regression_of_what_training_has_left(n
     condition(classifier, batch, weight)
     classifier.delta.fill_(3.0)
     classifier.noise.fill_(0.2)
-    points = LINE.sobol(5, seed=1)
+    points = LINE.points.sobol(5, seed=1)
     own = slice(-2, None) if structure == "last_layer" else slice(None)
     output, rows, _ = dense_ggn(classifier, batch.points, weight)
     at, jacobian, _ = dense_ggn(classifier, points, torch.ones(5))
@@ -144,7 +144,7 @@ def test_the_diagonal_structure_has_the_diagonal_of_the_dense_precision():
     classifier, batch = fitted(SPACE, 20, hidden=(4,), structure="diag")
     weight = torch.linspace(0.5, 2.0, 20, dtype=torch.float64)
     condition(classifier, batch, weight)
-    points = SPACE.sobol(5, seed=2)
+    points = SPACE.points.sobol(5, seed=2)
     _, _, precision = dense_ggn(classifier, batch.points, weight)
     _, jacobian, _ = dense_ggn(classifier, points, torch.ones(5))
     expected = jacobian / precision.diagonal() @ jacobian.T
@@ -170,7 +170,7 @@ def test_the_last_layer_alone_is_bayesian_logistic_regression_on_the_hidden_unit
 def test_samples_have_the_moments_of_the_predictive(structure, n, likelihood):
     classifier, _ = fitted(SPACE, n, hidden=(5,), structure=structure, samples=4000, likelihood=likelihood)
     with torch.no_grad():
-        posterior = classifier.posterior(SPACE.sobol(6, seed=3))
+        posterior = classifier.posterior(SPACE.points.sobol(6, seed=3))
         mean, std, covariance = posterior.mean, posterior.std, posterior.covariance()
         for drawn in (posterior.members, posterior.sample(4000, torch.Generator().manual_seed(5))):
             assert drawn.shape == (4000, 6)
@@ -180,7 +180,7 @@ def test_samples_have_the_moments_of_the_predictive(structure, n, likelihood):
 
 def test_members_are_the_same_functions_for_all_points_and_samples_are_new_ones():
     classifier, _ = fitted(SPACE, 30, hidden=(5,))
-    points = SPACE.sobol(6, seed=3)
+    points = SPACE.points.sobol(6, seed=3)
     with torch.no_grad():
         posterior = classifier.posterior(points)
         alone = torch.cat([classifier.posterior(point[None]).members for point in points], dim=1)
@@ -211,7 +211,7 @@ def test_a_posterior_on_some_rows_is_as_sure_as_one_on_all(structure):
     data = toy_data(SPACE, 1000, ThresholdLabels(0.3))
     settings = {"hidden": (4,), "structure": structure, "prior_precision": 0.1, "likelihood": "bernoulli"}
     classifier = fit(LaplaceGGN(training=QUICK, rows=256, **settings), data, epochs=2)
-    points = SPACE.sobol(64, seed=4)
+    points = SPACE.points.sobol(64, seed=4)
     with torch.no_grad():
         ours = classifier.posterior(points).std
         condition(classifier, data.labelled(), torch.ones(1000))
@@ -251,7 +251,7 @@ def test_mean_and_deviation_have_the_gradients_of_finite_differences(structure, 
 
 
 def assert_gradients_are_finite_differences(classifier):
-    points = SPACE.sobol(4, seed=5).requires_grad_(True)
+    points = SPACE.points.sobol(4, seed=5).requires_grad_(True)
     for moment in ("mean", "std"):
         (gradient,) = torch.autograd.grad(getattr(classifier.posterior(points), moment).sum(), points)
         assert gradient.abs().max() > 1e-3
@@ -264,7 +264,7 @@ def assert_gradients_are_finite_differences(classifier):
 
 def test_the_probit_approximation_is_close_to_quadrature():
     classifier, _ = fitted(SPACE, 30, hidden=(6,))
-    points = SPACE.sobol(5, seed=6)
+    points = SPACE.points.sobol(5, seed=6)
     posterior = classifier.posterior(points)
     moments = torch.stack([posterior.probability, posterior.mean, posterior.std], -1)
     for probability, m, s in moments.tolist():

@@ -38,7 +38,7 @@ def bowl(params):
 def scores(head, n=120, epochs=3):
     fitted = fit(head, toy_data(SPACE, n, ThresholdLabels(0.3)), epochs=epochs)
     assert fitted.ready
-    return fitted.posterior(SPACE.sobol(50, seed=0)).mean.detach()
+    return fitted.posterior(SPACE.points.sobol(50, seed=0)).mean.detach()
 
 
 @pytest.mark.parametrize("network", [None, own])

@@ -19,7 +19,7 @@ from deepbore.testing import TOY_SPACES, check_classifier, fit, toy_data
 SPACE = TOY_SPACES["continuous"]
 FEW = Training(steps=30, batch_size=1000)
 STRUCTURES = ["full", "kron", "diag", "last_layer"]
-POINTS = SPACE.sobol(7, seed=2)
+POINTS = SPACE.points.sobol(7, seed=2)
 
 
 def tanh_network(features, outputs):

@@ -55,7 +55,7 @@ def dropout_network(features, outputs):
 @pytest.mark.parametrize("settings", [{}, {"network": dropout_network}], ids=["built in", "a user's own"])
 def test_masks_are_the_same_for_all_points_and_new_in_each_iteration(settings):
     classifier = fit(MCDropout(samples=5, training=QUICK, **settings), data(), epochs=2)
-    points = SPACE.sobol(12, seed=0)
+    points = SPACE.points.sobol(12, seed=0)
     with torch.no_grad():
         scores = classifier.posterior(points).members
         assert scores.shape == (5, 12)
@@ -80,7 +80,7 @@ def test_masks_come_back_with_the_state_and_are_drawn_at_no_other_time(settings)
     classifier = fit(MCDropout(samples=5, training=QUICK, **settings), data(), epochs=2)
     fresh = MCDropout(samples=5, **settings).bind(SPACE)
     fresh.load_state_dict(classifier.state_dict())
-    points = SPACE.sobol(7, seed=0)
+    points = SPACE.points.sobol(7, seed=0)
     with torch.no_grad():
         assert torch.equal(fresh.posterior(points).members, classifier.posterior(points).members)
 
@@ -98,14 +98,14 @@ def test_a_layer_that_drops_at_two_widths_has_masks_for_each():
 
     classifier = fit(MCDropout(samples=6, network=Twice, training=QUICK), data(), epochs=2)
     with torch.no_grad():
-        scores = classifier.posterior(SPACE.sobol(4, seed=0)).members
-        assert torch.equal(scores, classifier.posterior(SPACE.sobol(4, seed=0)).members)
+        scores = classifier.posterior(SPACE.points.sobol(4, seed=0)).members
+        assert torch.equal(scores, classifier.posterior(SPACE.points.sobol(4, seed=0)).members)
     assert len(scores.unique(dim=0)) == 6
 
 
 def test_a_sample_is_the_network_without_the_dropped_units():
     classifier = fit(MCDropout(hidden=(6,), samples=3, training=QUICK), data(), epochs=2)
-    points = SPACE.sobol(4, seed=0)
+    points = SPACE.points.sobol(4, seed=0)
     first, last = classifier.net.layers
     hidden = classifier.net.activation(classifier.encode(points) @ first.weight[0] + first.bias[0])
     for score, mask in zip(classifier.posterior(points).members, classifier.masks, strict=True):

@@ -210,7 +210,7 @@ def test_hyperparameters_learn_which_parameters_matter():
 @pytest.mark.slow
 def test_probabilities_are_integrals_over_the_posterior():
     classifier = fit(GPClassifier(), toy_data(SPACE, 40, ThresholdLabels(0.3)), epochs=2)
-    points = SPACE.sample(20, generator())
+    points = SPACE.points.sample(20, generator())
     nodes, weights = np.polynomial.hermite_e.hermegauss(120)
     with torch.no_grad():
         mean, std = (moment.numpy()[:, None] for moment in both(classifier.posterior(points)))
@@ -223,7 +223,7 @@ def test_acquisitions_of_a_probit_are_integrals_over_its_posterior():
     """B6 of the audit: version 0.1 put probits into the formulas of logits."""
     classifier = fit(GPClassifier(), toy_data(SPACE, 40, ThresholdLabels(0.3)), epochs=2)
     with torch.no_grad():
-        posterior = classifier.posterior(SPACE.sample(12, generator()))
+        posterior = classifier.posterior(SPACE.points.sample(12, generator()))
         exact = [
             quad(lambda f, m=m, s=s: ndtr(f) * norm.pdf(f, m, s), m - 9 * s, m + 9 * s, epsabs=1e-11)[0]
             for m, s in zip(*(moment.tolist() for moment in both(posterior)), strict=True)
@@ -259,7 +259,7 @@ def test_the_cost_has_a_cap_and_an_iteration_counts_as_one_step():
 @pytest.mark.slow
 @torch.no_grad()
 def test_a_checkpoint_of_tensors_restores_it():
-    points = SPACE.sample(9, generator())
+    points = SPACE.points.sample(9, generator())
     fitted = fit(GPClassifier(), toy_data(SPACE, 100, ThresholdLabels(0.3)), epochs=2)
     other = fit(GPClassifier(), toy_data(SPACE, 20, ThresholdLabels(0.3)), epochs=1)
     assert not torch.allclose(other.posterior(points).mean, fitted.posterior(points).mean)
@@ -274,7 +274,7 @@ def test_a_checkpoint_of_tensors_restores_it():
 @pytest.mark.slow
 def test_evaluation_mode_changes_nothing_neither_before_nor_after_more_training():
     """In it GPyTorch keeps factors of matrices, which must not outlive the parameters."""
-    data, points = toy_data(SPACE, 80, ThresholdLabels(0.3)), SPACE.sample(100, generator())
+    data, points = toy_data(SPACE, 80, ThresholdLabels(0.3)), SPACE.points.sample(100, generator())
     one, other = fit(GPClassifier(), data, epochs=1), fit(GPClassifier(), data, epochs=1).eval()
     for _ in range(2):
         for training, evaluation in zip(both(one.posterior(points)), both(other.posterior(points)), strict=True):
@@ -293,7 +293,7 @@ def test_evaluation_mode_changes_nothing_neither_before_nor_after_more_training(
 )
 def test_large_spaces_leave_finite_scores(space, n):
     classifier = fit(GPClassifier(), toy_data(space, n, ThresholdLabels(0.3)), epochs=1)
-    for moment in both(classifier.posterior(space.sample(5, generator()))):
+    for moment in both(classifier.posterior(space.points.sample(5, generator()))):
         assert moment.isfinite().all()
 
 
@@ -321,7 +321,7 @@ def test_bad_settings_are_refused(settings, says):
 def test_a_joint_covariance_of_many_points_is_that_of_each_two():
     space = TOY_SPACES["continuous"]
     classifier = fit(GPClassifier(inducing=16), toy_data(space, 30), epochs=1)
-    points = space.sample(40, torch.Generator().manual_seed(3))  # more than inducing ones
+    points = space.points.sample(40, torch.Generator().manual_seed(3))  # more than inducing ones
     covariance = classifier.posterior(points).covariance()
     assert torch.linalg.eigvalsh(covariance).min() > -1e-8
     for i in (1, 20, 39):
@@ -347,5 +347,5 @@ def test_a_gp_takes_steps_enough_to_learn_its_hyperparameters():
 @pytest.mark.parametrize("head", [GPClassifier(), Calibrated(GPClassifier(), min_per_class=2)])
 def test_a_study_with_a_gp_is_copied_after_a_prediction(head):
     study = tried(Study(SQUARE, classifier=head, seed=0, n_initial=6), 9)
-    study.classifier.probability(SQUARE.sobol(3, seed=0))
+    study.classifier.probability(SQUARE.points.sobol(3, seed=0))
     assert len(copy.deepcopy(study).trials) == 9

@@ -174,15 +174,15 @@ def test_mean_logits_rank_points_as_the_most_probable_ones_do():
     phi = classifier._phi(batch.points).numpy()
     model = LogisticRegression(C=1 / float(classifier.alpha), fit_intercept=False, tol=1e-8, max_iter=5000)
     model.fit(phi, batch.z[:, 0].long())
-    most_probable = model.decision_function(classifier._phi(SPACE.sample(100, generator())))
-    ours = classifier.posterior(SPACE.sample(100, generator())).mean.numpy()
+    most_probable = model.decision_function(classifier._phi(SPACE.points.sample(100, generator())))
+    ours = classifier.posterior(SPACE.points.sample(100, generator())).mean.numpy()
     assert np.corrcoef(ours, most_probable)[0, 1] > 0.995
 
 
 def test_the_standard_deviation_is_that_of_the_laplace_approximation_at_the_same_curvature():
     data = toy_data(SPACE, 30, ThresholdLabels(0.3))
     classifier, batch = fit(FourierLogistic(features=25, length_scale=1.5), data, epochs=40), data.labelled()
-    phi, points = classifier._phi(batch.points).numpy(), SPACE.sample(9, generator(1))
+    phi, points = classifier._phi(batch.points).numpy(), SPACE.points.sample(9, generator(1))
     mean, std = both(classifier, batch.points)
     xi = np.sqrt(mean.numpy() ** 2 + std.numpy() ** 2)
     precision = float(classifier.alpha) * np.eye(26) + (phi.T * np.tanh(xi / 2) / (2 * xi)) @ phi
@@ -194,7 +194,7 @@ def test_the_standard_deviation_is_that_of_the_laplace_approximation_at_the_same
 def test_probabilities_are_integrals_over_the_posterior():
     classifier = fit(FourierLogistic(), toy_data(SPACE, 40, ThresholdLabels(0.3)), epochs=3)
     classifier.root *= 3
-    points = SPACE.sample(20, generator())
+    points = SPACE.points.sample(20, generator())
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     mean, std = (moment.numpy()[:, None] for moment in both(classifier, points))
     exact = expit(mean + std * nodes) @ weights / weights.sum()
@@ -203,14 +203,14 @@ def test_probabilities_are_integrals_over_the_posterior():
 
 def test_samples_are_functions_with_the_posteriors_mean_and_covariance():
     classifier = fit(FourierLogistic(features=30), toy_data(SPACE, 40, ThresholdLabels(0.3)), epochs=3)
-    posterior = classifier.posterior(SPACE.sample(6, generator(1)))
-    phi, root = classifier._phi(SPACE.sample(6, generator(1))).numpy(), classifier.root.numpy()
+    posterior = classifier.posterior(SPACE.points.sample(6, generator(1)))
+    phi, root = classifier._phi(SPACE.points.sample(6, generator(1))).numpy(), classifier.root.numpy()
     expected = phi @ root @ root.T @ phi.T
     assert np.allclose(posterior.covariance(), expected)
     samples = posterior.sample(40_000, generator(2)).numpy()
     assert np.abs(samples.mean(0) - posterior.mean.numpy()).max() < 0.03 * np.sqrt(expected.max())
     assert np.abs(np.cov(samples.T) - expected).max() < 0.03 * expected.max()
-    wide = classifier.posterior(SPACE.sample(20_000, generator(3))).sample(2, generator(2))  # no n x n matrix
+    wide = classifier.posterior(SPACE.points.sample(20_000, generator(3))).sample(2, generator(2))  # no n x n matrix
     assert wide.shape == (2, 20_000)
 
 
@@ -261,7 +261,7 @@ def test_an_iteration_learns_from_a_coreset_and_counts_as_one_step():
 )
 def test_large_spaces_leave_finite_scores(space, n):
     classifier = fit(FourierLogistic(), toy_data(space, n, ThresholdLabels(0.3)), epochs=2)
-    for moment in both(classifier, space.sample(5, generator())):
+    for moment in both(classifier, space.points.sample(5, generator())):
         assert moment.isfinite().all()
 
 

@@ -65,7 +65,7 @@ def test_the_ratio_is_rulsif_of_two_samples(length_scale, regularisation):
     of_l, of_g = (kernels(sample, positives, length_scale) for sample in (positives, x[~good]))
     h_matrix = gamma * of_l.T @ of_l / len(of_l) + (1 - gamma) * of_g.T @ of_g / len(of_g)
     theta = np.linalg.solve(h_matrix + regularisation * np.eye(len(positives)), of_l.mean(0))
-    points = SPACE.sample(50, generator(1))
+    points = SPACE.points.sample(50, generator(1))
     expected = kernels(points.numpy(), positives, length_scale) @ theta
     assert np.allclose(classifier.posterior(points).mean / gamma, expected)
     clipped = np.clip(expected, 0, 1 / gamma)
@@ -92,7 +92,7 @@ def test_no_other_coefficients_have_a_lower_j():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_graded_labels_and_weights_count_as_stated(weighted):
-    points, z = SPACE.sample(30, generator()), torch.rand(30, generator=generator(1))
+    points, z = SPACE.points.sample(30, generator()), torch.rand(30, generator=generator(1))
     weight = torch.rand(30, generator=generator(2)) + 0.2 if weighted else torch.ones(30)
     classifier = learned(points, z, weight, length_scale=LENGTH, regularisation=LAMBDA)
     expected = by_hand(*(t.double().numpy() for t in (points, z, weight)), points.numpy())
@@ -101,7 +101,7 @@ def test_graded_labels_and_weights_count_as_stated(weighted):
 
 def test_a_graded_label_is_so_many_rows_of_either_class():
     """z = 2/4 is two rows of l and two of g at one place, and a weight of two is two rows."""
-    points, z = SPACE.sample(12, generator()), torch.tensor([0.25, 0.5, 0.75, 1.0, 0.0, 0.5] * 2)
+    points, z = SPACE.points.sample(12, generator()), torch.tensor([0.25, 0.5, 0.75, 1.0, 0.0, 0.5] * 2)
     weight = torch.tensor([1.0, 2.0] * 6)
     graded = learned(points, z, weight, length_scale=LENGTH, regularisation=LAMBDA)
     copies = [(row, copy < 4 * z[row]) for row in range(12) for _ in range(int(weight[row])) for copy in range(4)]
@@ -114,7 +114,7 @@ def test_a_graded_label_is_so_many_rows_of_either_class():
 
 
 def test_leaving_one_out_is_the_brute_force_and_picks_the_least_j():
-    points, z = SPACE.sample(25, generator()), torch.rand(25, generator=generator(1)).round(decimals=1)
+    points, z = SPACE.points.sample(25, generator()), torch.rand(25, generator=generator(1)).round(decimals=1)
     weight = torch.rand(25, generator=generator(2)) + 0.5
     classifier = learned(points, z, weight)
     x, z, weight = (t.double().numpy() for t in (points, z, weight))
@@ -167,7 +167,7 @@ def test_centres_are_drawn_from_the_good_points():
     centres = {tuple(point) for point in many._centres.tolist()}
     assert len(centres) == 20
     assert centres <= good
-    points, z = SPACE.sample(200, generator()), torch.linspace(0, 1, 200)
+    points, z = SPACE.points.sample(200, generator()), torch.linspace(0, 1, 200)
     drawn = torch.stack([learned(points, z, centres=20, rows=200)._centres for _ in range(3)])
     assert drawn.unique(dim=0).shape[0] == 1  # by its own generator
     assert set(map(tuple, drawn[0].tolist())) <= set(map(tuple, points.tolist()))
@@ -197,7 +197,7 @@ def test_the_ratio_of_known_densities_is_estimated_better_than_by_kernel_density
         data = toy_data(space, 0, ThresholdLabels(gamma))
         data.observations.add({"x": np.r_[low, high]}, np.r_[np.zeros(k), np.ones(n - k)])
         classifier = fit(RelativeRatio(rows=n), data, epochs=1)
-        ours = classifier.density_ratio(space.encode_columns({"x": grid}), gamma).numpy()
+        ours = classifier.density_ratio(space.points.encode_columns({"x": grid}), gamma).numpy()
         of_low, of_high = (stats.gaussian_kde(sample, 1.06 * len(sample) ** -0.2)(grid) for sample in (low, high))
         theirs = of_low / (gamma * of_low + (1 - gamma) * of_high)
         errors.append([np.sqrt(np.mean((curve - exact) ** 2)) for curve in (ours, theirs)])
@@ -208,7 +208,7 @@ def test_the_ratio_of_known_densities_is_estimated_better_than_by_kernel_density
 
 def test_gradients_agree_with_finite_differences():
     classifier, _ = fixed(labels=ValueGradedLabels())
-    points = SPACE.sample(8, generator(1))
+    points = SPACE.points.sample(8, generator(1))
     leaf = points.clone().requires_grad_(True)
     (gradient,) = torch.autograd.grad(classifier.posterior(leaf).mean.sum(), leaf)
     for column in range(len(SPACE)):
@@ -246,7 +246,7 @@ def test_it_says_what_it_has():
     assert isinstance(default_acquisition(classifier), ClassProbability)
     with pytest.raises(SettingError, match="RelativeRatio"):
         UpperConfidenceBound().check(classifier)
-    empty = RelativeRatio().bind(SPACE).posterior(SPACE.sample(3, generator())).mean
+    empty = RelativeRatio().bind(SPACE).posterior(SPACE.points.sample(3, generator())).mean
     assert empty.tolist() == [0.0] * 3
 
 
@@ -254,6 +254,6 @@ def test_it_says_what_it_has():
 def test_the_relative_ratio_takes_points_in_single_precision():
     study = tried_on(SQUARE, lambda params: params["x"], classifier=db.RelativeRatio())
     study.fit()
-    points = SQUARE.sobol(4, seed=0)
+    points = SQUARE.points.sobol(4, seed=0)
     single, double = (study.classifier.posterior(each).mean for each in (points.float(), points))
     assert torch.allclose(single.double(), double.double(), atol=1e-5)

@@ -33,7 +33,7 @@ class RandomShare(Strategy):
     def propose(self, view: View, q: int) -> Proposal:
         if float(torch.rand(1, generator=view.generator)) >= self.share:
             return self.base.propose(view, q)
-        random = view.space.sample(100 * q, view.generator)
+        random = view.space.points.sample(100 * q, view.generator)
         return Proposal(select_new(random, view.observations, q, view.generator, view.chosen))
 
     def state_dict(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class KernelSmoother(Classifier):
         self.width = width
 
     def build(self, space: SearchSpace, outputs: int) -> None:
-        self.features = space.features
+        self.features = space.points.features
         self.data = torch.zeros(0, self.features.size), torch.zeros(0), torch.zeros(0)
 
     @torch.no_grad()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from deepbore.data.lines import Line
+from deepbore.data.log import Line
 from deepbore.errors import JournalError, JournalInUse
 
 TABLE = "CREATE TABLE IF NOT EXISTS lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL)"

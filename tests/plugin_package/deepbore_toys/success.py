@@ -35,7 +35,7 @@ class BySuccess(Strategy):
 
     def fit(self, view: View) -> bool:
         """Counts what has become of the proposals."""
-        pending = set(view.observations.pending_rows.tolist())
+        pending = set(view.observations.columns.pending_rows.tolist())
         for row, number in list(self.waiting.items()):
             if row in pending or row >= len(view.values):
                 continue

@@ -36,13 +36,13 @@ class TrustRegion(Strategy):
 
     def propose(self, view: View, q: int) -> Proposal:
         search = view.search(self.classifier, LogExpectedImprovement())
-        random = view.space.sample(self.samples, view.generator)
-        rows = view.observations.best_rows(1)
+        random = view.space.points.sample(self.samples, view.generator)
+        rows = view.observations.centres.best_rows(1)
         if len(rows):  # levels and categories stay those of the random points
-            centre, moving = search.points(rows), list(view.space.moving_columns)
+            centre, moving = search.points(rows), list(view.space.points.moving_columns)
             moved = centre + self.side * (random - 0.5)
             random[:, moving] = moved[:, moving].clamp(0, 1)
-            random = view.space.snap(random)
+            random = view.space.points.snap(random)
         ranked, _ = search.best_first(random)
         return Proposal(select_new(ranked, view.observations, q, view.generator, view.chosen), self.classifier)
 

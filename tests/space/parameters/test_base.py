@@ -99,36 +99,36 @@ OWN = SearchSpace(
 
 
 def test_a_type_of_ones_own_is_sampled_encoded_and_identified():
-    points = OWN.sample(300, generator())
+    points = OWN.points.sample(300, generator())
     configurations = OWN.decode(points)
     assert torch.allclose(OWN.encode(configurations), points, atol=1e-9)
     assert OWN.decode(OWN.encode(configurations)) == configurations
     columns = {name: [params.get(name) for params in configurations] for name in OWN.names}
-    assert torch.equal(OWN.encode_columns(columns), OWN.encode(configurations))
+    assert torch.equal(OWN.points.encode_columns(columns), OWN.encode(configurations))
     same = np.array([[p == q for q in configurations] for p in configurations])
-    identities = OWN.identify(OWN.encode(configurations))
+    identities = OWN.points.identify(OWN.encode(configurations))
     assert (same == np.array([[p == q for q in identities] for p in identities])).all()
 
 
 def test_a_type_of_ones_own_moves_its_own_way():
     north = OWN.encode([{"which": "a", "turn": 0.5, "dose": 0.5, "tilt": 359.5}]).repeat(2000, 1)
-    moved = OWN.decode(OWN.neighbour_of_each(north, generator()))
+    moved = OWN.decode(OWN.points.neighbour_of_each(north, generator()))
     assert {params["turn"] > 180 for params in moved if params["turn"] != 0.5} == {True, False}  # over 0 both ways
     doses = [params["dose"] for params in moved if params["dose"] != 0.5]
     assert np.mean(np.isin(doses, [0.45, 0.55])) == pytest.approx(0.5 + 0.5 * 2 / 20, abs=0.07)
-    assert OWN.continuous_columns == (1, 3)
-    assert OWN.bounds[1].tolist() == [1, 1, 20, 1, 2, 1]
+    assert OWN.points.continuous_columns == (1, 3)
+    assert OWN.points.bounds[1].tolist() == [1, 1, 20, 1, 2, 1]
 
 
 def test_a_type_of_ones_own_has_its_own_features_and_distances():
     rows = [{"which": "b", "turn": turn, "dose": 0.3, "half": 0.5} for turn in (0.0, 90.0, 180.0, 359.0)]
     points = OWN.encode(rows)
-    features = OWN.features(points)
-    assert features.shape == (4, OWN.features.size) == (4, 2 + 2 + 20 + 2 + 2 + 1 + 3)
+    features = OWN.points.features(points)
+    assert features.shape == (4, OWN.points.features.size) == (4, 2 + 2 + 20 + 2 + 2 + 1 + 3)
     assert features[:2, 2:4].numpy() == pytest.approx(np.array([[1, 0], [0, 1]]), abs=1e-12)
     assert features[0, 4:24].tolist() == [1.0] * 6 + [0.0] * 14  # the thermometer of 0.3 in steps of 0.05
     assert features[0, -3:].tolist() == [0, 1, 0]  # tilt and extra are inactive, half is active
-    x = Coordinates(OWN)(points)
+    x = Coordinates(OWN.points)(points)
     distances = squared_distances(x, x).sqrt()[0]
     assert distances[2] == pytest.approx(1.0, abs=1e-6)
     assert distances[3] < distances[1] / 10
@@ -137,7 +137,7 @@ def test_a_type_of_ones_own_has_its_own_features_and_distances():
 def test_a_type_of_ones_own_survives_plain_data_and_is_counted():
     assert SearchSpace.from_dict(json.loads(json.dumps(OWN.to_dict()))) == OWN
     space = SearchSpace({"dose": Stepped(0.25), "extra": Ordinal([1, 2, 3], when=Condition("dose", [0.25, 1.0]))})
-    assert space.cardinality == len(space.enumerate()) == 3 + 2 * 3
+    assert space.cardinality == len(space.points.enumerate()) == 3 + 2 * 3
     assert math.isinf(OWN.cardinality)
 
 
@@ -169,15 +169,15 @@ def test_a_parameter_keeps_its_contract(parameter):
     """The same alone and in a space where it is conditional; its numbers lie where they should."""
     conditional = replace(parameter, when=Condition("on", 1))
     space = SearchSpace({"on": Ordinal([0, 1]), "p": conditional, "free": parameter})
-    points = space.sample(200, generator())
+    points = space.points.sample(200, generator())
     configurations = space.decode(points)
     assert space.decode(space.encode(configurations)) == configurations
-    near = space.neighbours(points, 300, generator())
+    near = space.points.neighbours(points, 300, generator())
     for each in (points, near):
-        assert torch.allclose(space.snap(each), each, atol=1e-12)
-        assert ((each >= 0) & (each <= space.bounds[1] + 1e-12)).all()
-        assert without_descriptors(space.features, each).abs().max() <= 1 + 1e-12
-    x = without_descriptors(Coordinates(SearchSpace({"p": parameter})), near[:, 2:])
+        assert torch.allclose(space.points.snap(each), each, atol=1e-12)
+        assert ((each >= 0) & (each <= space.points.bounds[1] + 1e-12)).all()
+        assert without_descriptors(space.points.features, each).abs().max() <= 1 + 1e-12
+    x = without_descriptors(Coordinates(SearchSpace({"p": parameter}).points), near[:, 2:])
     if not parameter.is_library:
         assert squared_distances(x, x).max() == pytest.approx(1.0, abs=0.1)
     moved = parameter.decode(parameter.moved(near[:, 2], *torch.rand(3, 300, generator=generator()).double()))

@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 from deepbore import Categorical, Condition, Integer, Library, Ordinal, Real, SearchSpace, Study
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.features import Coordinates, Features
+from deepbore.space.search_space import check_known
 from plane import DESIGN
 
 
@@ -85,7 +86,7 @@ def test_plain_data_come_back_from_a_declaration_and_other_objects_by_name_alone
     assert read.to_dict() == kept
     assert read.decode(torch.tensor([[0.0]])) == [{"m": "svc"}]
     with pytest.raises(SpaceError, match="keeps the names alone"):
-        read.check_known()
+        check_known(read)
 
 
 def test_conditions_and_constraints_have_names_and_functions_the_objects():
@@ -97,7 +98,7 @@ def test_conditions_and_constraints_have_names_and_functions_the_objects():
         },
         constraints=["m != 'none' or layers == 'one'", lambda params: params["layers"] != [64] or params["m"] is None],
     )
-    found = space.decode(space.sample(20, torch.Generator().manual_seed(0)))
+    found = space.decode(space.points.sample(20, torch.Generator().manual_seed(0)))
     assert {(type(params["m"]).__name__, len(params["layers"])) for params in found} == {("SVC", 2), ("NoneType", 1)}
     assert all(("C" in params) == (params["m"] is not None) for params in found)
 

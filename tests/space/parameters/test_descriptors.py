@@ -18,6 +18,7 @@ from deepbore.data.journal import Journal
 from deepbore.errors import JournalError, SpaceError
 from deepbore.space.features import Coordinates
 from deepbore.space.parameters.descriptors import are_fingerprints, tanimoto
+from deepbore.space.search_space import check_known
 
 SOLVENTS = ["DMF", "MeOH", "THF", "toluene"]
 FEATURES = np.array([[36.7, 1.0, 80.0], [32.7, 1.0, -5.0], [7.6, 1.0, 3.0], [2.4, 1.0, 7.0]])
@@ -144,14 +145,14 @@ def test_a_block_of_inputs_says_what_a_choice_is_like():
             "on": Categorical([True, False]),
         }
     )
-    coordinates = Coordinates(space)
+    coordinates = Coordinates(space.points)
     assert [(block.parameter, block.descriptors is not None) for block in coordinates.blocks] == [
         (0, False), (1, False), (2, False), (1, True),
     ]  # fmt: skip
     assert sorted(place for block in coordinates.blocks for place in block.inputs) == list(range(coordinates.size))
     assert coordinates.block[list(coordinates.blocks[3].inputs)].tolist() == [3, 3]
     points = space.encode([{"x": 0, "c": "THF", "on": True}, {"x": 1, "on": False}])
-    for inputs in (coordinates, space.features):
+    for inputs in (coordinates, space.points.features):
         rows = inputs(points)[:, list(inputs.blocks[3].inputs)]
         assert torch.equal(rows[0], space.parameters["c"].descriptors.rows(torch.tensor(2)))
         assert not rows[1].any()
@@ -184,9 +185,9 @@ def test_declarations_have_the_checksum_and_yaml_the_file(tmp_path):
     assert read.parameters["c"] == parameter
     assert read.to_dict() == kept
     with pytest.raises(SpaceError, match="keeps a checksum"):
-        read.check_known()
+        check_known(read)
     with pytest.raises(SpaceError, match="not known here"):
-        Coordinates(read)(torch.zeros(1, 1, dtype=torch.float64))
+        Coordinates(read.points)(torch.zeros(1, 1, dtype=torch.float64))
     declared = {"c": {"type": "categorical", "choices": SOLVENTS, "features": csv_of(tmp_path / "solvents.csv")}}
     assert SearchSpace.from_dict(declared).parameters["c"] == parameter
     again = pickle.loads(pickle.dumps(parameter))

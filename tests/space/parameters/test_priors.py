@@ -102,17 +102,17 @@ def test_the_mean_density_of_random_entries_is_one_and_levels_are_drawn_as_often
 @pytest.mark.parametrize("parameter", BELIEVED.values(), ids=BELIEVED)
 def test_quantiles_of_a_sobol_sequence_stay_stratified(parameter):
     space = SearchSpace({"p": parameter})
-    even = SearchSpace({"p": Real(0, 1)}).sobol(64, seed=3)[:, 0]
-    believed = space.sobol(64, seed=3, prior=True)[:, 0]
+    even = SearchSpace({"p": Real(0, 1)}).points.sobol(64, seed=3)[:, 0]
+    believed = space.points.sobol(64, seed=3, prior=True)[:, 0]
     drawn = (torch.arange(64) % 4 < 3) & (torch.arange(64) > 0)  # the first is the likeliest, every fourth uniform
     assert torch.equal(believed[drawn], parameter.from_uniform(parameter.belief.quantile(even[drawn])))
     assert bool((believed[drawn][even[drawn].argsort()].diff() >= 0).all())  # so cells of equal mass share the points
-    assert torch.equal(believed[3::4], space.sobol(64, seed=3)[3::4, 0])
+    assert torch.equal(believed[3::4], space.points.sobol(64, seed=3)[3::4, 0])
 
 
 def test_the_first_of_a_sequence_has_the_likeliest_values():
     space = SearchSpace({name.replace(" ", "_"): each for name, each in BELIEVED.items()})
-    (first,) = space.decode(space.sobol(1, seed=0, prior=True))
+    (first,) = space.decode(space.points.sobol(1, seed=0, prior=True))
     assert first["real"] == 1
     assert first["log_real"] == pytest.approx(1e-3)
     assert (first["integer"], first["log_integer"], first["integer_steps"]) == (3, 64, 30)
@@ -154,7 +154,9 @@ def test_a_prior_survives_json_and_pickle(parameter):
     for again in (SearchSpace.from_dict(json.loads(json.dumps(space.to_dict()))), pickle.loads(pickle.dumps(space))):
         assert again.parameters["p"].prior == parameter.prior
         assert repr(again) == repr(space)
-        assert torch.equal(again.log_prior(space.sobol(9, 0)), space.log_prior(space.sobol(9, 0)))
+        assert torch.equal(
+            again.points.log_prior(space.points.sobol(9, 0)), space.points.log_prior(space.points.sobol(9, 0))
+        )
 
 
 def test_without_a_prior_the_declaration_is_what_it_was():
@@ -240,42 +242,45 @@ def test_the_density_of_a_point_is_that_of_its_active_parameters():
     model, c = CONDITIONAL.parameters["model"], CONDITIONAL.parameters["C"]
     expected = [float(model.log_prior(model.encode([row["model"]]))[0]) for row in rows]
     expected[0] += float(c.log_prior(c.encode([10.0]))[0])
-    assert CONDITIONAL.log_prior(CONDITIONAL.encode(rows)).tolist() == pytest.approx(expected)
-    assert float(CONDITIONAL.log_prior(CONDITIONAL.sample(50_000, torch.Generator().manual_seed(0))).exp().mean()) == (
-        pytest.approx(1, abs=0.02)
-    )
+    assert CONDITIONAL.points.log_prior(CONDITIONAL.encode(rows)).tolist() == pytest.approx(expected)
+    assert float(
+        CONDITIONAL.points.log_prior(CONDITIONAL.points.sample(50_000, torch.Generator().manual_seed(0))).exp().mean()
+    ) == (pytest.approx(1, abs=0.02))
 
 
 def test_what_is_fixed_is_not_believed():
     fixed = CONDITIONAL.with_fixed({"model": "forest"})
-    assert fixed.log_prior(fixed.sobol(5, 0)).tolist() == [0.0] * 5
-    assert CONDITIONAL.has_prior
-    assert not SearchSpace({"x": Real(0, 1)}).has_prior
+    assert fixed.points.log_prior(fixed.points.sobol(5, 0)).tolist() == [0.0] * 5
+    assert CONDITIONAL.points.has_prior
+    assert not SearchSpace({"x": Real(0, 1)}).points.has_prior
 
 
 def test_doubt_bounds_how_unlikely_a_value_is():
     space = SearchSpace({"x": Real(0, 1, prior=Normal(0.1, 0.01)), "c": Categorical(["a", "b"], prior=[1, 0])})
     far = space.encode([{"x": 1.0, "c": "b"}])
-    assert float(space.log_prior(far)) == -math.inf
-    assert float(space.log_prior(far, doubt=0.1)) == pytest.approx(2 * math.log(0.1))
-    assert space.doubts(far[0], 0.1).tolist() == [1.0, 1.0]
-    assert float(space.log_prior(far, space.doubts(far[0], 0.1))) == pytest.approx(0)
+    assert float(space.points.log_prior(far)) == -math.inf
+    assert float(space.points.log_prior(far, doubt=0.1)) == pytest.approx(2 * math.log(0.1))
+    assert space.points.doubts(far[0], 0.1).tolist() == [1.0, 1.0]
+    assert float(space.points.log_prior(far, space.points.doubts(far[0], 0.1))) == pytest.approx(0)
     at = far.clone().requires_grad_(True)
-    (slope,) = torch.autograd.grad(space.log_prior(at, doubt=0.1).sum(), at)
+    (slope,) = torch.autograd.grad(space.points.log_prior(at, doubt=0.1).sum(), at)
     assert bool(slope.isfinite().all())
 
 
 def test_draws_have_the_prior_and_keep_constraints_and_conditions():
     space = SearchSpace({"a": Real(0, 1, prior=Normal(0.8, 0.1)), "b": Real(0, 1)}, constraints=["a + b <= 1"])
-    for points in (space.sample(2000, torch.Generator().manual_seed(0), prior=True), space.sobol(500, 0, prior=True)):
-        assert bool(space.permitted(points).all())
+    for points in (
+        space.points.sample(2000, torch.Generator().manual_seed(0), prior=True),
+        space.points.sobol(500, 0, prior=True),
+    ):
+        assert bool(space.points.permitted(points).all())
         assert float(points[:, 0].median()) > 0.65
-    drawn = CONDITIONAL.sample(4000, torch.Generator().manual_seed(0), prior=True)
+    drawn = CONDITIONAL.points.sample(4000, torch.Generator().manual_seed(0), prior=True)
     assert float((drawn[:, 0] == 0).double().mean()) == pytest.approx(0.75, abs=0.03)
-    assert torch.equal(CONDITIONAL.snap(drawn), drawn)
+    assert torch.equal(CONDITIONAL.points.snap(drawn), drawn)
 
 
 def test_the_middle_is_left_to_what_is_believed():
     space = SearchSpace({f"x{k}": Real(0, 1, prior=Normal(0.9, 0.1) if k == 3 else None) for k in range(12)})
-    middle = space.in_the_middle(space.sobol(1, 0, prior=True))
+    middle = space.points.in_the_middle(space.points.sobol(1, 0, prior=True))
     assert middle[0].tolist() == [0.5] * 3 + [0.9] + [0.5] * 8

@@ -67,9 +67,9 @@ def test_a_value_is_the_same_alone_and_among_many(log, low, width, seed):
 @pytest.mark.parametrize("parameter", [Integer(1, 1000, log=True), Real(-1, 1, step=0.001), Integer(0, 499)])
 def test_numbers_of_many_levels_move_along_their_scale_or_to_the_next_level(parameter):
     space = SearchSpace({"p": parameter})
-    start = space.in_the_middle(space.sample(1, generator()))
-    near = space.neighbours(start, 2000, generator())
-    landed = space.snap(SearchSpace({"p": Real(0, 1)}).neighbours(start, 2000, generator()))
+    start = space.points.in_the_middle(space.points.sample(1, generator()))
+    near = space.points.neighbours(start, 2000, generator())
+    landed = space.points.snap(SearchSpace({"p": Real(0, 1)}).points.neighbours(start, 2000, generator()))
     stepped = near == landed
     assert 0.4 < stepped.double().mean() < 0.6
     levels = (parameter.to_level(near) - parameter.to_level(start))[~stepped]

@@ -6,8 +6,9 @@ import pytest
 
 from deepbore import SerialEvaluator, Study
 from deepbore.cli.run_directory import Run
-from deepbore.data.replay import read_record
-from deepbore.data.times import append_lines, finished_with, times_of
+from deepbore.data.events import Timed
+from deepbore.data.notes import append_lines, finished_with
+from deepbore.data.replay import read_record, timed_in
 from plane import LINE
 
 
@@ -100,5 +101,13 @@ def test_lines_that_say_nothing_are_passed_over(tmp_path):
     path.write_text(
         '[]\n{"trial": 1}\nhalf a\n{"trial": 2, "began": 1, "ended": 2}\n{"trial": 3, "began": 1e99, "ended": 2}'
     )
-    assert times_of(path) == {2: (1.0, 2.0)}
+    assert list(timed_in(path)) == [Timed(2, 1.0, 2.0)]
     assert finished_with(path) is None
+
+
+def test_times_of_a_trial_that_the_journal_has_not_are_passed_over(tmp_path):
+    study = Study(LINE, journal=tmp_path / "run.jsonl")
+    study.optimize(value, 1, progress=False)
+    append_lines(tmp_path / "run.jsonl.times", [Timed(7, 1.0, 2.0).line()])
+    study.close()
+    assert [trial.id for trial in read_record(tmp_path / "run.jsonl").trials if trial.began is not None] == [0]

@@ -1,26 +1,63 @@
-"""What running trials have reported so far: a file for each, beside the journal, which has it with the outcome.
+"""Notes: events that no run depends on, as lines of files beside the journal. Light to import: workers load it.
 
-They are for whoever looks on (`deepbore watch`), and for the curve of a trial that is lost with its worker. Each is
-removed with the outcome of its trial. A trial that reports for less than two seconds has none.
+    run.jsonl.times         {"trial": 3, "began": 1763786712.25, "ended": 1763786719.5}
+                            {"finished": 20}
+    run.jsonl.running/17    {"steps": [1.0, 2.0], "values": [0.5, 0.25]}
 
-    run.jsonl.running/17
-        {"steps": [1.0, 2.0], "values": [0.5, 0.25]}
+Of a line with "began" `deepbore.data.events.Timed` is the event, of one with "steps" `Reported`. They are not in the
+journal: equal runs have equal journals, a journal has one writer, and running trials report from other processes. They
+are not synced, which is most of what a line of the journal costs. Where a note can't be written there is none. Lines
+that say nothing are passed over.
 
-Light to import: worker processes load it.
+Times are in seconds since 1970. `finished` is written where a run has done what it was to do, with the number of trials
+that were done by then. A running trial has a file of its own, which is removed with its outcome. A trial that
+reports for less than two seconds has none. The journal has what a trial has reported with its outcome.
 """
 
+import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from deepbore.data.journal import content_of
+from deepbore.data.log import append_lines
 from deepbore.data.outcome import report_columns, reports_of
-from deepbore.data.times import append_lines, lines_of
+from deepbore.data.reports import Reports
+from deepbore.errors import JournalError
 
-LARGEST = 2**22  # bytes of a file that is read: about a hundred thousand reports
-EVERY = 2.0  # seconds between two writes of a trial
+LONGEST = 2**26  # bytes of a file of notes
+LARGEST = 2**22  # bytes of the file of a running trial that is read: about a hundred thousand reports
+EVERY = 2.0  # seconds between two writes of a running trial
+
+
+def lines_of(path: Path, largest: int = LONGEST) -> Iterator[dict[str, Any]]:
+    """The objects in a file of JSON lines that can be read; none of one that has more bytes."""
+    try:
+        lines = content_of(path, largest).decode("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError, JournalError):
+        return
+    for line in lines:
+        try:
+            said = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(said, dict):
+            yield said
+
+
+# --- times -----------------------------------------------------------------------------------------------------------
+
+
+def finished_with(path: Path) -> int | None:
+    """How many trials were done when the latest run had done what it was to do; None where that was not kept."""
+    said = [each["finished"] for each in lines_of(path) if isinstance(each.get("finished"), int)]
+    return said[-1] if said else None
+
+
+# --- reports of running trials ---------------------------------------------------------------------------------------
 
 
 def running_path(journal: Path, row: int) -> Path:
@@ -71,17 +108,13 @@ def reports_in(path: Path) -> dict[float, float]:
 
     Anybody may have written it: lines that are no reports are passed over.
     """
-    found = dict[float, float]()
+    found = Reports()
     if path.parent.is_symlink():
-        return found
+        return {}
     for said in lines_of(path, LARGEST):
         with suppress(LookupError, TypeError, ValueError, OverflowError):
-            later = reports_of(said)
-            if found and later and next(iter(later)) <= next(reversed(found)):  # the curve begins anew
-                first = next(iter(later))
-                found = {step: value for step, value in found.items() if step < first}
-            found |= later
-    return found
+            found.add(0, reports_of(said))
+    return found.of(0)
 
 
 def last_report(journal: Path) -> float:
