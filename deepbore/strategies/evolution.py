@@ -152,7 +152,7 @@ class Evolution(Strategy):
         self.classifier.generator = view.generator
         self.classifier.to(view.batch.points.device)
         n = len(view.values)
-        best, newest = view.observations.best_rows(ROWS).cpu(), torch.arange(max(0, n - ROWS), n)
+        best, newest = view.observations.centres.best_rows(ROWS).cpu(), torch.arange(max(0, n - ROWS), n)
         rows = torch.cat([best[best < n], newest]).unique().to(view.values.device)
         rows = rows[view.batch.learned[rows]]
         z = shares(view.values[rows]).to(view.batch.z)
