@@ -7,7 +7,7 @@ The house, and a module imports only from rooms on its left:
 
     text, names < errors, validation, component, compute < space < data < pruners < labels < classifiers
         < acquisition < candidates < strategies < worker, evaluators < loop < study < cli
-    beside them: problems, plots, integrations, testing
+    beside them: problems, plots, integrations, testing, dashboard
 
 The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m
 members (or posterior samples), s steps, k columns of labels; x point, y value, z label, w weight, tau threshold, gamma

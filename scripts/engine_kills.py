@@ -20,6 +20,8 @@ import logging
 import os
 import random
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -38,6 +40,7 @@ ENGINES = ("dask", "ray", "submitit")
 TRIALS, KILLS, LOSSES = 16, 24, 50  # of a run; of an engine at least; that a trial may have
 SECONDS = 0.5  # of an evaluation
 CHANCE = 0.4  # that one is killed
+SINGLE = ["--nworkers", "1", "--nthreads", "1", "--no-nanny", "--no-dashboard"]  # of a worker of dask
 
 
 def value(params: dict[str, Any]) -> float:
@@ -70,14 +73,39 @@ def dask() -> Iterator[Any]:
     import dask as package
     from distributed import Client, LocalCluster
 
-    package.config.set({"distributed.scheduler.allowed-failures": LOSSES, "distributed.worker.daemon": False})
+    package.config.set({"distributed.scheduler.allowed-failures": LOSSES})
+    settings: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker"]
     with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-        ) as cluster,
+        LocalCluster(n_workers=0, **settings) as cluster,
         Client(cluster) as client,
+        kept_alive([*worker, cluster.scheduler_address, *SINGLE]),
     ):
+        client.wait_for_workers(2)
         yield client.get_executor()
+
+
+@contextmanager
+def kept_alive(command: list[str]) -> Iterator[None]:
+    """Two processes, each of which is started again when it ends: a `LocalCluster` does so a few times only."""
+    ended, running = threading.Event(), list[subprocess.Popen[bytes]]()
+
+    def keep() -> None:
+        while not ended.wait(0.1):
+            running[:] = [each for each in running if each.poll() is None]
+            while len(running) < 2:
+                running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    thread = threading.Thread(target=keep)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        for each in running:
+            each.kill()
+            each.wait()
 
 
 @contextmanager
@@ -89,6 +117,7 @@ def ray() -> Iterator[Any]:
     package.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.CRITICAL)
     try:
         yield RayExecutor(workers=2)
+        time.sleep(2.0)  # Ray ends a process in which any thread asks for it while it is shut down
     finally:
         package.shutdown()
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python
-"""Draws the pictures of the README, docs/how.md, docs/guide.md and docs/cli.md anew, with today's defaults.
+"""Draws the pictures of the README and of how.md, guide.md, cli.md and dashboard.md in docs/ anew, with today's
+defaults.
 
-    python scripts/make_pictures.py      # docs/pictures/first-run.png, step-*.png, guide-*.png, page*.png; 2 minutes
+    python scripts/make_pictures.py      # docs/pictures/first-run.png, step-*.png, guide-*.png, page*.png,
+                                         # dashboard*.png; 2 minutes
 
 The numbers that these pages name beside their pictures are printed. Needs deepbore[benchmarks,plots], playwright and
 a chromium.
@@ -17,6 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import deepbore
@@ -92,8 +95,50 @@ def draw_page() -> None:
         chromium.close()
 
 
+def draw_dashboard() -> None:
+    """The page of a run on the dashboard, by day and, narrow, by night."""
+    space = {
+        "lr": deepbore.Real(1e-5, 0.1, log=True),
+        "width": deepbore.Integer(16, 512, log=True),
+        "optimizer": deepbore.Categorical(["sgd", "adam", "lion"]),
+    }
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        study = deepbore.Study(space, seed=0, journal=Path(folder) / "digits" / "journal.jsonl")
+
+        def train(params: dict[str, Any], trial: deepbore.Trial) -> float:
+            end = (math.log10(params["lr"]) + 2.7) ** 2 / 10 + abs(math.log2(params["width"]) - 7) / 20 + 0.1
+            trial.log({"accuracy": 1 - end / 3})
+            return end + 0.2 * (params["optimizer"] == "sgd")
+
+        study.note("the first sweep, on half of the data", tags=["baseline", "week 3"])
+        study.optimize(train, 2 * TRIALS, progress=False)
+        command = [sys.executable, "-m", "deepbore", "dashboard", folder, "--port", "0"]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}
+        )
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for name, scheme, width, height in (("dashboard", "light", 900, 1480), ("dashboard-dark", "dark", 390, 1100)):
+            tab = chromium.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+            tab.goto(address)
+            tab.get_by_role("link", name="digits").click()
+            tab.locator("#section-parallel-coordinates .js-plotly-plot").wait_for()
+            if width > 500:
+                tab.get_by_label("least lr").fill("0.0005")
+                tab.evaluate("window.scrollTo(0, 0)")
+            tab.wait_for_timeout(3000)
+            tab.screenshot(path=PICTURES / f"{name}.png")
+            with Image.open(PICTURES / f"{name}.png") as picture:  # of few colours: a third of the bytes
+                picture.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(picture.filename, optimize=True)
+        chromium.close()
+        process.terminate()
+        study.close()
+
+
 if __name__ == "__main__":
     draw_first_run()
     draw_steps()
     draw_page()
+    draw_dashboard()
     draw_guide()

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from deepbore.cli.run_directory import CONFIG, Run, new_run
 from deepbore.data.trial import Direction
 from deepbore.errors import JournalError, SettingError
+from deepbore.integrations.wandb import is_sweep, sweep_in
 from deepbore.validation import as_path, one_of
 
 TRIALS = "trials"  # folder in a run directory
@@ -29,7 +30,7 @@ space.yaml names what is tuned as train.py's command line does, for instance
   data.init_args.batch_size: {type: ordinal, choices: [16, 32, 64]}
   model.act: {type: categorical, choices: [relu, tanh]}
 
-  --space FILE             YAML or JSON that declares the space
+  --space FILE             YAML or JSON that declares the space; or a sweep of W&B's, with its metric and constants
   --metric NAME            a metric that the program logs
   --direction D            minimize (default) or maximize
   --metric_mode M          last (default): its value when training ends; best: the best of all epochs
@@ -76,6 +77,7 @@ def _parsed(args: Sequence[str]) -> tuple[Namespace, list[str]]:
     parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for name in (*OF_THE_PROBLEM, "n_trials", "pruner", "run", "resume"):
         parser.add_argument(f"--{name}", action="append" if name == "config" else "store")
+    parser.set_defaults(fixed=[])
     try:
         return parser.parse_known_args(args)
     except ArgumentError as error:
@@ -107,6 +109,9 @@ def _check_nothing_else(given: Namespace, arguments: Sequence[str]) -> None:
 
 def _problem(given: Namespace, arguments: Sequence[str], run: Path) -> dict[str, Any]:
     """The problem as in a configuration of `deepbore fit`."""
+    declared = None if given.space is None else _declared(given.space)
+    if is_sweep(declared):
+        given, declared = _with_sweep(given, declared)
     for name in ("space", "metric"):
         if getattr(given, name) is None:
             raise SettingError(f"--{name} must be given, but is missing. `deepbore tune --help` says more.")
@@ -117,9 +122,19 @@ def _problem(given: Namespace, arguments: Sequence[str], run: Path) -> dict[str,
     if not given.metric:
         raise SettingError("--metric must name what the program logs, as val_loss, but is empty.")
     settings = {name: getattr(given, name) for name in ("metric", "direction", "metric_mode", "config")}
-    settings |= {"space": _declared(given.space), "arguments": arguments, "folder": str(run / TRIALS)}
+    settings |= {"space": declared, "arguments": [*given.fixed, *arguments], "folder": str(run / TRIALS)}
     settings |= {"program": [given.script or "train.py", "fit"]}
     return {"class_path": PROBLEM, "init_args": {name: value for name, value in settings.items() if value is not None}}
+
+
+def _with_sweep(given: Namespace, declared: Any) -> tuple[Namespace, dict[str, Any]]:
+    """The settings with what a sweep of W&B says of metric, direction and constants; and its space."""
+    sweep = sweep_in(declared)
+    fixed = [
+        f"--{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in sweep.fixed.items()
+    ]
+    told = {"metric": given.metric or sweep.metric, "direction": given.direction or sweep.direction, "fixed": fixed}
+    return Namespace(**{**vars(given), **told}), sweep.space
 
 
 def _declared(path: str) -> dict[str, Any]:

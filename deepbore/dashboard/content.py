@@ -37,7 +37,7 @@ from deepbore.plots.values_chart import values_charts
 from deepbore.text import visible
 
 MOST_WAITING, LONG = 20, 300  # commands that are listed; characters of one
-SHOWN = 900  # trials of a long run that are drawn and listed
+SHOWN = 600  # trials of a long run that are drawn and listed
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from deepbore.plots.style import number
 from deepbore.text import visible
 from deepbore.validation import as_path
 
+SHOWN_NOTE = 300  # characters of a note in the list of runs
 RESCAN = 5.0  # seconds between two looks for new runs
 RUNNING, ENDED, STOPPED, DEAD, UNREADABLE = "running", "ended", "stopped", "dead", "unreadable"
 
@@ -266,7 +267,7 @@ def row_of(entry: Entry) -> dict[str, Any]:
     counts = {"running": len(statistics.pending), "failed": statistics.n_failed, "pruned": statistics.n_pruned}
     row |= {"trials": len(ledger), "counts": {name: n for name, n in counts.items() if n}}
     row |= {
-        "note": visible(ledger.remarks.get(None, "")[:300]),
+        "note": visible(ledger.remarks.get(None, "")[:SHOWN_NOTE]),
         "tags": [visible(each) for each in ledger.tags.get(None, ())],
     }
     row |= {"direction": ledger.direction if ledger.k == 1 else "", "comparable": ledger.k == 1}

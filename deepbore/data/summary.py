@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 BEST = 5  # trials whose places say whether a bound limits a run
 EDGE = 0.02  # of a range, which counts as its end
 SHARE = 0.6  # of these trials at one end from which the bound counts as the limit
-CORNERS = 0.5  # share of the newest trials with a parameter at an end, from which that is said
+CORNERS = 0.5  # share of the latest trials with a parameter at an end, from which that is said
 NEWEST = 20  # trials that these are
 OFTEN = 0.3  # share of trials that fail from which that comes first
 SETTLED = 0.4  # share of the trials since the best one from which a run counts as settled
 NOISY = 1.0  # deviation of equal configurations over that of the best trials, from which noise is the limit
-WIDE = 100  # characters of a line
+LONGEST_LINE = 100  # characters of a line
 
 
 @dataclass(frozen=True)
@@ -224,4 +224,4 @@ def _short(value: Any) -> str:
 
 def _cut(line: str) -> str:
     """A line that is not too long."""
-    return line if len(line) <= WIDE else f"{line[: WIDE - 3]}..."
+    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."

@@ -35,6 +35,7 @@ from deepbore.worker.reporting import Judge, JudgeServer, Reporting
 
 LOOK = 0.5  # seconds between two looks at workers that may have died, or are to come back
 LOST_RETRIES = 2
+PLAIN = (str, int, float, bool, type(None))  # values that every process has
 GRACE = 60.0  # seconds without a worker in the engine after which there is a warning
 PATIENCE = 3600.0  # and after which the run ends
 log = logging.getLogger(__name__)
@@ -471,7 +472,8 @@ class ExecutorEvaluator(ParallelEvaluator):
         return not can_run() if can_run else _threads_of(self.executor) == 0
 
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
-        future = submitted(self.executor, evaluate, self._sent, trial, uuid4().hex)
+        task = sendable(trial) if isinstance(self.executor, ProcessPoolExecutor) else trial
+        future = submitted(self.executor, evaluate, self._sent, task, uuid4().hex)
         return self.executor, future
 
     def _give_up(self, attempt: Attempt) -> None:
@@ -554,17 +556,35 @@ def pickled(objective: Objective) -> bytes:
 
 
 class Carried:
-    """An objective that reaches other processes by `pickled`, and is itself there: for pools that pickle by `pickle`.
+    """What reaches other processes by `pickled`, and is itself there: for pools that pickle by `pickle`.
 
     Args:
-        objective: what is carried.
+        objective: what is carried: an objective, or a trial.
     """
 
-    def __init__(self, objective: Objective):
+    def __init__(self, objective: Any):
         self._content = pickled(objective)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return pickle.loads, (self._content,)
+
+
+def sendable(trial: Trial) -> Any:
+    """A trial that reaches another process: as it is, or carried where choices are objects, as those of a notebook.
+
+    Raises:
+        SettingError: for choices that can't be pickled.
+    """
+    objects = {name: value for name, value in trial.params.items() if not isinstance(value, PLAIN)}
+    if not objects:
+        return trial
+    try:
+        return Carried(trial)
+    except SettingError as error:
+        raise SettingError(
+            f"choices that are objects are sent to worker processes, but one of {objects!r:.200} can't be pickled "
+            f"({error.__context__}). Give names, and look up in the objective what they stand for."
+        ) from None
 
 
 def _is_console() -> bool:

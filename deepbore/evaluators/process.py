@@ -22,7 +22,7 @@ from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.evaluators.base import check_objective
-from deepbore.evaluators.executor import LOST_RETRIES, Attempt, ParallelEvaluator, pickled, submitted
+from deepbore.evaluators.executor import LOST_RETRIES, Attempt, ParallelEvaluator, pickled, sendable, submitted
 from deepbore.worker import process as worker
 from deepbore.worker.objective import Objective
 
@@ -122,14 +122,15 @@ class ProcessEvaluator(ParallelEvaluator):
         error = idle.ready.exception()
         if isinstance(error, Exception) and not isinstance(error, BrokenExecutor):
             raise _cannot_load(error)
+        sent = sendable(trial)
         try:
-            future = idle.executor.submit(worker.call, trial)
+            future = idle.executor.submit(worker.call, sent)
         except BrokenExecutor:  # it had died before, and the trial has not begun
             self._died_idle += 1
             if self._died_idle < TOLERATED:
                 self._replace(idle.executor)
                 return None
-            future = submitted(idle.executor, worker.call, trial)
+            future = submitted(idle.executor, worker.call, sent)
         self._died_idle = 0
         return idle.executor, future
 

@@ -15,7 +15,7 @@ from deepbore.plots.parallel_chart import DeclaredScale
 from deepbore.plots.sources import first_values, ledger_of, names_of_values, some_of
 from deepbore.plots.style import BEST, GOOD, INFEASIBLE, ParameterAxis, ValueAxis, short_names, shortened
 
-MOST, TRIALS, NAME = 12, 900, 24  # parameters and trials that are drawn; characters of a parameter's name
+MOST, TRIALS, NAME = 12, 600, 24  # parameters and trials that are drawn; characters of a parameter's name
 MARGIN = 0.02  # of the length of an axis, at both ends
 
 

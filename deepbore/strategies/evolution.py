@@ -1,4 +1,4 @@
-"""`Evolution`: offspring of a normal distribution that adapts, screened by networks of all trials, in long runs."""
+"""`Evolution`: offspring of a normal distribution that adapts, screened by a kernel of their ranks, in long runs."""
 
 import math
 from collections.abc import Mapping
@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.selection import select_new
-from deepbore.classifiers import Classifier
+from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.data.trial import Budget
 from deepbore.labels import Labelling
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import Proposal, Strategy, View
 from deepbore.strategies.cma_es import CMAES
-from deepbore.strategies.subset import considered_rows
 from deepbore.validation import of_kind, whole
 
 BEGIN = 200  # trials before
@@ -23,7 +22,7 @@ SCREENED = 10  # draws for each offspring
 SIGMA = 0.2  # initial scale of a search, in units of the ranges
 BETTER = 0.2  # share of the trials at whose mean the first search begins
 MOST = 1000  # of them
-EPOCHS = 5  # of the networks before the first offspring; later one a generation
+ROWS = 200  # best trials, and newest trials, by which draws are screened
 LEAST_SHARE, MOST_SHARE = 0.25, 0.75  # of the proposals
 MEMORY = 0.7  # weight of the gains of earlier generations
 STUCK = 0.01  # spread of a generation by its distance from the best value, below which it goes nowhere
@@ -33,14 +32,14 @@ PATIENCE = 4096  # trials asked after an offspring, by which it is given up
 
 
 class Evolution(Strategy):
-    """Offspring of a normal distribution that adapts (`CMAES`), each the best of several by networks of all trials.
+    """Offspring of a normal distribution that adapts (`CMAES`), each the best of several draws by a classifier.
 
     A model that maximises an improvement goes on to the last digits of the basin that it has found, and the labels of a
     long run, graded between its best and its median trial, no longer show what lies beyond. A distribution that begins
     wide follows the slope of all values instead, past many local minima. From several draws the one is evaluated that
-    an ensemble of networks thinks the best. The networks learn the share of trials that each trial is better than: by
-    cross-entropy, the mean over all thresholds tau of BORE's loss (eq. 9). They learn once a generation, with warm
-    weights, from the best and the newest thousand trials, so a proposal costs the same at any number of trials.
+    the classifier scores best. It learns, once a generation, the share of trials that each of the best 200 and the
+    newest 200 is better than: the mean over all thresholds tau of the label y <= tau. So a proposal costs the same at
+    any number of trials.
 
     In `Turns` it has between a quarter and three quarters of the proposals, by what it has gained lately beside what
     the others have (`Gains`). A search that has converged, or is stuck where values are worse than the best, begins
@@ -50,7 +49,8 @@ class Evolution(Strategy):
     tasks, from 200 trials on.
 
     Args:
-        classifier: what screens the draws; None for a `DeepEnsemble` of three networks of two layers of 128.
+        classifier: what screens the draws; None for a `KernelPLS`, which forecasts offspring better than networks do
+            (docs/ablation.md).
         screened: draws for each offspring; 1 for no screening, >= 1.
         begin: trials before, >= 1.
 
@@ -72,7 +72,7 @@ class Evolution(Strategy):
     def __init__(self, classifier: Classifier | None = None, screened: int = SCREENED, begin: int = BEGIN):
         whole(1, screened=screened, begin=begin)
         of_kind(Classifier, classifier=classifier)
-        self.classifier, self.screened, self.begin = classifier, screened, begin
+        self.classifier, self.screened, self.begin = classifier or KernelPLS(), screened, begin
         self.search: CMAES | None = None
         self.asked = torch.empty(0)  # offspring that no generation has taken in, k x d
         self.since = torch.empty(0, dtype=torch.long)  # how many trials there were when each was asked, k
@@ -104,8 +104,7 @@ class Evolution(Strategy):
         """Takes in a generation once as many offspring have an outcome as it has."""
         if self.search is None:
             self._begin(view, better_mean(view))
-            for _ in range(EPOCHS):
-                self._learn(view)
+            self._learn(view)
             return True
         self._give_up(len(view.observations) - PATIENCE)
         finished, rows = self._finished(view)
@@ -145,32 +144,27 @@ class Evolution(Strategy):
             self._begin(view, anywhere, 2 * self.search.size)
 
     def _learn(self, view: View) -> None:
-        """Trains the classifier for an epoch on shares of trials that each trial is better than."""
+        """Trains the classifier on shares of trials that the best and the newest trials are better than."""
         if self.screened == 1:
             return
         assert view.batch is not None
-        classifier = self._bound(view.space)
-        classifier.generator = view.generator
-        classifier.to(view.batch.points.device)
-        rows = considered_rows(view.batch, view.observations)
+        self._bind(view.space)
+        self.classifier.generator = view.generator
+        self.classifier.to(view.batch.points.device)
+        n = len(view.values)
+        best, newest = view.observations.centres.best_rows(ROWS).cpu(), torch.arange(max(0, n - ROWS), n)
+        rows = torch.cat([best[best < n], newest]).unique().to(view.values.device)
+        rows = rows[view.batch.learned[rows]]
         z = shares(view.values[rows]).to(view.batch.z)
-        classifier.fit(replace(view.batch.take(rows), z=z[:, None], best=1.0))
+        self.classifier.fit(replace(view.batch.take(rows), z=z[:, None], best=1.0))
 
-    def _bound(self, space: SearchSpace) -> Classifier:
-        """The classifier, made when it is first due: networks take a second to import."""
-        if self.classifier is None:
-            from deepbore.classifiers import DeepEnsemble
-            from deepbore.classifiers.networks.network import Training
-
-            plan = Training(steps=120, batch_size=128, learning_rate=2e-3)
-            self.classifier = DeepEnsemble((128, 128), "silu", members=3, training=plan)
+    def _bind(self, space: SearchSpace) -> None:
         if self.classifier.space is None:
             self.classifier.bind(space)
         if self._kept:
             self.classifier.load_state_dict(self._kept["weights"])
             self.classifier.load_learning_states(iter(self._kept["optimizers"]))
             self._kept = {}
-        return self.classifier
 
     # --- proposing ---------------------------------------------------------------------------------------------------
 
@@ -186,9 +180,9 @@ class Evolution(Strategy):
 
     def _screened(self, drawn: Tensor, view: View) -> Tensor:
         """Of each so many draws in a row the one with the best mean score (q x d)."""
-        classifier = self._bound(view.space)
+        self._bind(view.space)
         with torch.no_grad():
-            scores = classifier.posterior(drawn.to(view.observations.points)).mean
+            scores = self.classifier.posterior(drawn.to(view.observations.points)).mean
         best = scores.view(-1, self.screened).argmax(1).cpu()
         return drawn.view(len(best), self.screened, -1)[torch.arange(len(best)), best]
 
@@ -198,20 +192,16 @@ class Evolution(Strategy):
         """The distribution, offspring that wait, gains, and the classifier's weights; empty before the first turn."""
         if self.search is None:
             return {}
-        is_bound = self.classifier is not None and self.classifier.space is not None
-        weights = self._kept
-        if is_bound and not self._kept:
-            assert self.classifier is not None
-            weights = {
-                "weights": dict(self.classifier.state_dict()),
-                "optimizers": self.classifier.learning_states(),
-            }
+        learned = self._kept
+        if self.classifier.space is not None and not self._kept:
+            weights = dict(self.classifier.state_dict())
+            learned = {"weights": weights, "optimizers": self.classifier.learning_states()}
         return {
             "search": self.search.state_dict(),
             "asked": self.asked,
             "since": self.since,
             "gains": dict(vars(self.gains)),
-            "classifier": dict(weights),
+            "classifier": dict(learned),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE, PAGE = ROOT / "deepbore", ROOT / "docs" / "limits.md"
-ROW = re.compile(r"^\| `([\w/]+\.py)` `([A-Z_0-9]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.M)
+ROW = re.compile(r"^\| `([\w/]+)` `([A-Z_0-9]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.M)
 NAMED = re.compile(
     r"(^|_)(LONGEST|LARGEST|MOST|MAX|LATEST|PATIENCE|WAIT|AWAY|LATE|GRACE|LOCKED|LIMIT|ENUMERABLE|EXHAUSTIVE|COUNTABLE|"
     r"CONSIDERED|ROWS|SHOWN|TRIES|ROUNDS|KEPT|POOL|CAP|CEILING|TIMEOUT|LEAST_TIME|WORK|SEARCH)(_|$)"
@@ -19,6 +19,8 @@ NUMERICS = {  # numbers of formulas, which limit nothing that a user has
     ("classifiers/networks/laplace_torch.py", "ROUNDS"),
     ("classifiers/wrappers.py", "MOST_CERTAIN"),
     ("plots/style.py", "LARGEST"),
+    ("strategies/cma_es.py", "MOST"),
+    ("strategies/evolution.py", "MOST_SHARE"),
     ("space/parameters/base.py", "LARGEST_STEP"),
     ("space/parameters/numeric.py", "FEW_ROWS"),
 }
@@ -67,7 +69,8 @@ def of_the_package():
 
 
 def on_the_page():
-    return {(file, name): (value, what, then) for file, name, value, what, then in ROW.findall(PAGE.read_text())}
+    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    return {(f"{file}.py", name): (value, what, then) for file, name, value, what, then in rows}
 
 
 def test_each_limit_is_on_the_page_and_no_other():

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 
@@ -12,7 +13,7 @@ import pytest
 
 import learning
 import objectives
-from deepbore import MedianPruner, ProcessEvaluator, Study, minimize
+from deepbore import Categorical, MedianPruner, ProcessEvaluator, Real, Study, minimize
 from deepbore.errors import SettingError
 from plane import LINE
 from processes import ENV
@@ -172,3 +173,43 @@ def test_a_script_with_a_guard_of_any_form_runs(tmp_path, guarded):
     (tmp_path / "script.py").write_text(UNGUARDED.format(before=guarded))
     done = script(tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+NOTEBOOK = """
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+import deepbore
+
+class Layer:
+    def __init__(self, n):
+        self.n = n
+
+def double(x):
+    return 2 * x
+
+def train(params):
+    return params["layer"].n + params["x"] + params["act"](1) + params["size"][0]
+
+space = {
+    "layer": deepbore.Categorical({"a": Layer(1), "b": Layer(2)}),
+    "act": deepbore.Categorical({"double": double, "abs": abs, "same": lambda x: x}),
+    "size": deepbore.Categorical({"one": [1], "two": [2, 2]}),
+    "x": deepbore.Real(0, 1),
+}
+settings = {"n_trials": 6, "seed": 0, "progress": False}
+expected = list(deepbore.minimize(train, space, **settings).values)
+assert list(deepbore.minimize(train, space, workers=1, **settings).values) == expected
+with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+    assert list(deepbore.minimize(deepbore.ExecutorEvaluator(train, pool), space, **settings).values) == expected
+"""
+
+
+def test_choices_that_a_notebook_has_defined_reach_workers():
+    done = subprocess.run([sys.executable, "-c", NOTEBOOK], capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_choices_that_can_not_be_sent_are_refused_with_the_way_out():
+    space = {"lock": Categorical({"a": threading.Lock(), "b": threading.Lock()}), "x": Real(0, 1)}
+    with pytest.raises(SettingError, match=r"choices that are objects.*can't be pickled.*Give names"):
+        minimize(ProcessEvaluator(objectives.pid, workers=1), space, 3, seed=0, progress=False)

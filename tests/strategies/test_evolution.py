@@ -87,7 +87,7 @@ def test_shares_are_ranks_of_values_and_failures_have_none():
     assert shares(values).tolist() == pytest.approx(np.where([0, 0, 1, 0, 0], 0, expected).tolist())
 
 
-def test_its_networks_rank_the_trials_and_choose_among_draws():
+def test_its_classifier_ranks_the_trials_and_chooses_among_draws():
     strategy, view = Evolution(begin=10), view_of(trials=128)
     strategy.fit(view)
     drawn = strategy.search.offspring(60, torch.Generator().manual_seed(0))
@@ -100,7 +100,7 @@ def test_its_networks_rank_the_trials_and_choose_among_draws():
 def test_without_screening_nothing_is_learned_and_any_classifier_may_screen():
     plain = Evolution(screened=1, begin=10)
     plain.fit(view_of())
-    assert plain.classifier is None
+    assert plain.classifier.space is None
     for classifier in (KernelPLS(), DeepEnsemble((8,), members=2)):
         strategy, view = Evolution(classifier, begin=10), view_of()
         strategy.fit(view)

@@ -15,5 +15,5 @@ def beside(*others: Callable[[], Strategy]) -> Callable[[], Settings]:
 VARIANTS = {
     "deepbore:without-evolution": beside(),
     "deepbore:evolution-unscreened": beside(lambda: Evolution(screened=1)),
-    "deepbore:evolution-by-kernel": beside(lambda: Evolution(db.KernelPLS())),
+    "deepbore:evolution-by-networks": beside(lambda: Evolution(db.DeepEnsemble((128, 128), "silu", members=3))),
 }

@@ -118,6 +118,13 @@ const deepbore = (() => {
     const place = waiting.shift();
     if (waiting.length) setTimeout(drawNext);
     if (place.isConnected && !place.classList.contains("js-plotly-plot")) draw(place);
+    doLater();
+  };
+  let later = null; // what waits until the first chart is drawn
+  const doLater = () => {
+    const job = later;
+    later = null;
+    if (job) setTimeout(job);
   };
   const near = new IntersectionObserver((entries) => {
     const isIdle = !waiting.length;
@@ -262,6 +269,7 @@ const deepbore = (() => {
     return [...has, ...left.filter((row) => !known(row[k]))]; // what is missing stands below in either direction
   };
   const fill = () => {
+    if (!heads) return; // the table is still to be made
     const lines = document.createDocumentFragment();
     const found = chosen();
     for (const row of found) {
@@ -339,7 +347,11 @@ const deepbore = (() => {
     if (table) {
       given.table = table;
       take(table);
-      makeTable();
+      if (heads) makeTable();
+      else {
+        later = makeTable;
+        setTimeout(doLater, 1000); // where there is no chart
+      }
     }
     offerCopies();
     watch();
@@ -347,7 +359,7 @@ const deepbore = (() => {
   };
   const brush = (ids) => { // shows these trials alone: a set, or null for all
     within = ids;
-    if (columns.length) fill();
+    fill();
     for (const place of drawn()) draw(place);
   };
   const also = (elements) => { more = elements; };

@@ -1,0 +1,168 @@
+#!/usr/bin/env python
+"""What is found in a thousand evaluations: the suite `thousands`.
+
+    python scripts/benchmark.py --suite thousands --trials 1000 --seeds 1 --out docs/results/thousands.jsonl \
+        --methods deepbore deepbore:without-evolution deepbore:evolution-unscreened cma-es optuna-tpe
+    python scripts/benchmark.py --suite thousands --trials 1000 --seeds 1 --out docs/results/thousands.jsonl \
+        --workers 64 --methods deepbore cma-es turbo optuna-tpe
+    python scripts/thousands.py             # docs/results/thousands.jsonl -> docs/results/thousands.md and its picture
+    python scripts/thousands.py --check     # exits 1 if the page would change
+
+The same with `--half held_out` gives the part that nothing was chosen on. Ranks, ratios and verdicts are those of
+`scripts/ground.py`.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from deepbore.problems.suites import suite
+from ground import Runs, Table, methods_of
+from reporting.rows import Run, read
+
+ROOT = Path(__file__).parent.parent
+ROWS = ROOT / "docs" / "results" / "thousands.jsonl"
+PAGE = ROOT / "docs" / "results" / "thousands.md"
+PICTURE = ROOT / "docs" / "pictures" / "thousands.png"
+BUDGETS = (200, 400, 1000)
+REFERENCE = "deepbore"
+NAMES = {  # as they stand in tables
+    "deepbore:without-evolution": "deepbore without evolution",
+    "deepbore:evolution-unscreened": "evolution, not screened",
+    "deepbore:evolution-by-kernel": "evolution, screened by the kernel",
+}
+HALVES = {
+    "development": "On what the strategy was made with",
+    "held_out": "On what nothing was chosen on",
+}
+
+
+def runs_of(half: str, workers: int, rows: Path = ROWS) -> Runs:
+    """The runs on a part of the suite with so many workers, the longest of each problem, seed and method."""
+    names = set(suite("thousands", half=half))  # type: ignore[arg-type]
+    found = [run for run in read([rows]) if run.problem in names and run.workers == workers]
+    return {(run.problem, run.seed, run.method): run for run in sorted(found, key=lambda run: run.n)}
+
+
+def groups(runs: Runs) -> list[list[str]]:
+    """The other methods, those together that ran on the same problems and seeds."""
+    of: dict[frozenset[tuple[str, int]], list[str]] = {}
+    for method in methods_of(runs, REFERENCE)[1:]:
+        pairs = frozenset(key[:2] for key in runs if key[2] == method)
+        of.setdefault(pairs, []).append(method)
+    return list(of.values())
+
+
+def values(runs: Runs, methods: Sequence[str]) -> str:
+    """Markdown: the median over seeds of the best value after the last number of evaluations, by problem."""
+    lines = ["| problem | " + " | ".join(NAMES.get(each, each) for each in methods) + " |"]
+    lines.append("|---" * (len(methods) + 1) + "|")
+    for problem in sorted({key[0] for key in runs}):
+        of = {method: [run for key, run in runs.items() if (key[0], key[2]) == (problem, method)] for method in methods}
+        ends = {method: median(_end(run) for run in found) for method, found in of.items() if found}
+        best = min(ends.values())
+        cells = [_bold(f"{ends[each]:.4g}", ends[each] == best) if each in ends else "" for each in methods]
+        lines.append(f"| {problem.split('/')[1]} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _end(run: Run) -> float:
+    found = run.at(BUDGETS[-1])
+    return float("inf") if found is None else found
+
+
+def _bold(text: str, is_best: bool) -> str:
+    return f"**{text}**" if is_best else text
+
+
+def seconds(runs: Runs, methods: Sequence[str]) -> str:
+    """A sentence: processor time of an evaluation, by method."""
+    of = {each: [1e3 * run.seconds / run.n for key, run in runs.items() if key[2] == each] for each in methods}
+    told = [f"{NAMES.get(each, each)} {median(times):.0f}" for each, times in of.items() if times]
+    return f"Processor time for each evaluation, median over the runs, in ms: {', '.join(told)}."
+
+
+def section(half: str, workers: int) -> list[str]:
+    """What the runs on a part of the suite say; nothing where there are none."""
+    runs = runs_of(half, workers)
+    if not runs:
+        return []
+    at_a_time = "one at a time" if workers == 1 else f"{workers} at a time"
+    parts = [f"## {HALVES[half]}, {at_a_time}"]
+    for others in groups(runs):
+        table = Table(runs, [REFERENCE, *others], BUDGETS)
+        if not table.pairs:
+            continue
+        seeds = len({seed for _, seed in table.pairs})
+        parts += [
+            f"Average rank after {' / '.join(map(str, BUDGETS))} evaluations (1 is best), {len(table.problems)} "
+            f"problems, {seeds} seed{'s' if seeds > 1 else ''}:",
+            _named(table.by_kind()),
+            f"The regret of `{REFERENCE}` by that of each other method; the verdict is by [the one rule](method.md):",
+            _named(table.against(others)),
+        ]
+    methods = methods_of(runs, REFERENCE)
+    parts += [f"Best values after {BUDGETS[-1]}, to minimise:", values(runs, methods), seconds(runs, methods)]
+    return parts
+
+
+def _named(table: str) -> str:
+    for method, name in NAMES.items():
+        table = table.replace(f"| {method} |", f"| {name} |")
+    return table
+
+
+def page() -> str:
+    """The page of results."""
+    parts = [
+        "# A thousand evaluations: the suite `thousands`",
+        "Twenty-three problems in 14 to 300 dimensions, for runs that are longer than a study of tens of trials: a "
+        "rover's path, penalties of a Lasso, policies of MuJoCo's machines and a lander, functions whose optimum is "
+        "moved and whose axes are turned, three of them with numbers and choices, four of bbob-largescale, robot "
+        "pushing. A third is held out. Made by `python scripts/thousands.py`.",
+        "![Average rank of each method up to a thousand evaluations](../pictures/thousands.png)",
+    ]
+    for half in HALVES:
+        for workers in (1, 64):
+            parts += section(half, workers)
+    return "\n\n".join(parts) + "\n"
+
+
+def draw(path: Path) -> None:
+    """The average rank of the methods that ran on most problems, one at a time."""
+    from matplotlib.figure import Figure
+
+    runs = runs_of("all", 1)
+    table, n = Table(runs, [REFERENCE, *groups(runs)[0]], BUDGETS[-1:]), range(20, BUDGETS[-1] + 1, 20)
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axes = figure.subplots()
+    curves = np.array([table.ranks(each) for each in n]).T
+    for number, (method, curve) in enumerate(zip(table.methods, curves, strict=True)):
+        style = {"color": "C3", "linewidth": 2.5} if number == 0 else {"color": f"{0.15 + 0.17 * number:.2f}"}
+        axes.plot(n, curve, **style)
+        name = NAMES.get(method, method)
+        axes.annotate(name, (n[-1], curve[-1]), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
+    axes.set(xlabel="evaluations", ylabel="average rank (1 is best)", xlim=(20, 1000), title="A thousand evaluations")
+    axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page is out of date")
+    given = parser.parse_args()
+    text = page()
+    if given.check:
+        return int(not PAGE.exists() or PAGE.read_text() != text)
+    PAGE.write_text(text)
+    draw(PICTURE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
