@@ -53,6 +53,7 @@ class Evolution(Strategy):
             (docs/ablation.md).
         screened: draws for each offspring; 1 for no screening, >= 1.
         begin: trials before, >= 1.
+        rows: the best and the newest so many trials are learned, >= 1.
 
     Raises:
         SettingError: for a number outside its range, or a part of the wrong kind.
@@ -69,10 +70,12 @@ class Evolution(Strategy):
         future challenges, 2011 (pre-selection).
     """
 
-    def __init__(self, classifier: Classifier | None = None, screened: int = SCREENED, begin: int = BEGIN):
-        whole(1, screened=screened, begin=begin)
+    def __init__(
+        self, classifier: Classifier | None = None, screened: int = SCREENED, begin: int = BEGIN, rows: int = ROWS
+    ):
+        whole(1, screened=screened, begin=begin, rows=rows)
         of_kind(Classifier, classifier=classifier)
-        self.classifier, self.screened, self.begin = classifier or KernelPLS(), screened, begin
+        self.classifier, self.screened, self.begin, self.rows = classifier or KernelPLS(), screened, begin, rows
         self.search: CMAES | None = None
         self.asked = torch.empty(0)  # offspring that no generation has taken in, k x d
         self.since = torch.empty(0, dtype=torch.long)  # how many trials there were when each was asked, k
@@ -152,7 +155,7 @@ class Evolution(Strategy):
         self.classifier.generator = view.generator
         self.classifier.to(view.batch.points.device)
         n = len(view.values)
-        best, newest = view.observations.centres.best_rows(ROWS).cpu(), torch.arange(max(0, n - ROWS), n)
+        best, newest = view.observations.centres.best_rows(self.rows).cpu(), torch.arange(max(0, n - self.rows), n)
         rows = torch.cat([best[best < n], newest]).unique().to(view.values.device)
         rows = rows[view.batch.learned[rows]]
         z = shares(view.values[rows]).to(view.batch.z)
