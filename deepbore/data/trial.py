@@ -339,7 +339,8 @@ class Trial:
 
         Raises:
             ValueTypeError: for anything else, or bytes without a name.
-            TrialError: for bytes in a study without a journal; a path without a file; and as `report`.
+            TrialError: for bytes in a study without a journal, or more than 64 MiB of them; a path without a file; and
+                as `report`.
         """
         self._running.log_artifact(self, content, name)
 
