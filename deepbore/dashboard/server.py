@@ -110,8 +110,8 @@ class Pages:
         """The page, without content; the list needs no charts."""
         content, kind, _ = asset("page")
         content = content.replace(b"{plotly}", b"" if request.url.path == "/" else PLOTLY)
-        mode = b"read-only" if self.access.read_only else b"open" if self.access.is_open else b"local"
-        return Response(content.replace(b"{mode}", mode), media_type=kind)
+        content = content.replace(b"{mode}", b"read-only" if self.access.read_only else b"changing")
+        return Response(content.replace(b"{open}", b"yes" if self.access.is_open else b"no"), media_type=kind)
 
     async def asset(self, request: Request) -> Response:
         """A file of ours, by a name on the list."""
@@ -176,7 +176,7 @@ class Pages:
         return Response(content, media_type="application/octet-stream", headers=headers)
 
     async def session(self, _request: Request) -> Response:
-        """Has the browser send the token while it reads; only whoever has it comes here."""
+        """Has the browser say that it may read; only whoever has the token comes here."""
         return Response("{}", media_type="application/json", headers={"set-cookie": session_cookie(self.access)})
 
 

@@ -68,6 +68,15 @@ def process(tmp_path):
     process.wait()
 
 
+def test_open_to_others_and_read_only_the_page_reads_with_the_token(browser, served, folder):
+    address = served(folder, "--host", "0.0.0.0", "--read-only", "--name", "127.0.0.1")
+    page, said = opened(browser, f"{address}/#token={TOKEN}")
+    page.get_by_role("link", name="ended").click()
+    page.locator("#section-history .js-plotly-plot").wait_for(timeout=60_000)
+    assert page.locator("#commands").count() == 0
+    assert said == []
+
+
 def kill_in_a_trial(process, journal):
     """Kills a process while a trial of its run has no outcome."""
     for _ in range(100):

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import shutil
+from functools import partial
 
 import pytest
 
 from deepbore import Study
+from deepbore.dashboard.live import ABREAST
 from deepbore.dashboard.runs import Shelf
 from deepbore.errors import JournalError
 from watched import key_of, value_of
@@ -146,3 +149,53 @@ def test_assets_are_kept_by_browsers_until_they_change(client):
     answer = found.get("/assets/dashboard.js")
     assert answer.headers["content-type"].startswith("text/javascript")
     assert found.get("/assets/dashboard.js", headers={"if-none-match": answer.headers["etag"]}).status_code == 304
+
+
+def test_one_run_that_cannot_be_looked_at_does_not_hide_the_others(client, folder):
+    found = client()
+    for name in ("dead", "ended"):
+        (folder / f"{name}.jsonl").rename(folder.parent / f"{name}.jsonl")
+        (folder / f"{name}.jsonl").symlink_to(f"{name}.jsonl")  # a loop
+    shutil.rmtree(folder / "live")
+    found.live.look()
+    assert {row["state"] for row in rows_of(found).values()} == {"unreadable"}
+    for name in ("dead", "ended"):
+        (folder / f"{name}.jsonl").unlink()
+        (folder.parent / f"{name}.jsonl").rename(folder / f"{name}.jsonl")
+    while found.live.look():
+        pass
+    assert rows_of(found)["ended"]["state"] == "ended"
+
+
+def test_an_error_of_one_run_leaves_the_others_watched(client, monkeypatch):
+    found = client()
+    entries = list(found.live.shelf.entries.values())
+    looked = []
+
+    def fail(entry):
+        looked.append(entry)
+        raise IndexError
+
+    for entry in entries:
+        monkeypatch.setattr(entry, "look", partial(fail, entry))
+    found.live.look()
+    assert looked == entries
+
+
+def test_a_reader_who_is_far_behind_misses_no_run(client):
+    live = client().live
+
+    async def read():
+        messages = live.messages()
+        await anext(messages)
+        live.rows = {str(k): {"key": str(k)} for k in range(3 * ABREAST)}
+        for row in live.rows.values():
+            live._tell(json.dumps({"rows": [row]}))
+        await asyncio.sleep(0.1)
+        seen = set()
+        while len(seen) < len(live.rows):
+            told = json.loads((await asyncio.wait_for(anext(messages), 5)).removeprefix("data: "))
+            seen = {row["key"] for row in told["rows"]} | (set() if told.get("all") else seen)
+        return seen
+
+    assert asyncio.run(read()) == set(live.rows)
