@@ -51,7 +51,6 @@ ASSETS = {  # name -> package, file, and type
     "page": ("deepbore.dashboard", "page.html", "text/html"),
 }
 PLOTLY = b'<script src="/assets/plotly.js" defer></script>'  # last, so that the others need not wait for it
-MOST_RUNS = 20  # on one chart
 MOST_MARKS = 100
 LONGEST_BODY = 2**17  # bytes of a command
 
@@ -138,7 +137,7 @@ class Pages:
 
     async def compare(self, request: Request) -> Response:
         """Several runs on one chart."""
-        keys = request.query_params.get("runs", "").split(",")[:MOST_RUNS]
+        keys = request.query_params.get("runs", "").split(",")
         entries = [entry for key in dict.fromkeys(keys) if (entry := self.live.entry(key)) is not None]
         return json_response(await asyncio.to_thread(compared, entries))
 

@@ -317,7 +317,7 @@ class Trial:
         trial; they have no effect on the run.
 
         Args:
-            metrics: values by name; or the name of one.
+            metrics: values by name; or the name of one. Infinite ones are kept as NaN.
             value: of that one.
             step: such as the epoch, >= 0; None for one after the last step of each metric.
 

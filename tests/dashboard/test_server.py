@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from deepbore import Study
+from deepbore.dashboard.comparing import MOST_RUNS
 from deepbore.dashboard.live import ABREAST
 from deepbore.dashboard.runs import Shelf
 from deepbore.errors import JournalError
@@ -112,6 +113,16 @@ def test_several_runs_are_lines_of_one_chart(client):
     for trace, name in zip(answer["chart"]["data"], ("ended", "live"), strict=True):
         assert trace["y"][-1] == pytest.approx(rows_of(found)[name]["value"])
         assert trace["x"][-1] == rows_of(found)[name]["trials"]
+
+
+def test_runs_beyond_the_most_on_a_chart_are_named(client, folder):
+    for k in range(MOST_RUNS + 1):
+        (folder / f"copy{k:02}.jsonl").write_bytes((folder / "ended.jsonl").read_bytes())
+    found = client()
+    keys = [key_of(found, f"copy{k:02}") for k in range(MOST_RUNS + 1)]
+    answer = found.get(f"/api/compare?runs={','.join(keys)}").json()
+    assert len(answer["chart"]["data"]) == MOST_RUNS
+    assert answer["left_out"] == [f"copy{MOST_RUNS} is one more than the {MOST_RUNS} runs of a chart"]
 
 
 def test_runs_of_another_direction_are_left_out_and_named(client, folder):
