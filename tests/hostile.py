@@ -29,7 +29,12 @@ import torch
 from deepbore import Budget, Categorical, Integer, Ordinal, Outcome, Real, SearchSpace, Study
 from deepbore.cli.load import load_run
 from deepbore.cli.main import main
-from deepbore.data import lines
+from deepbore.dashboard.artifacts import artifact_of
+from deepbore.dashboard.comparing import compared as compared_on_a_page
+from deepbore.dashboard.live import Live
+from deepbore.dashboard.runs import Shelf
+from deepbore.data import log
+from deepbore.data.inbox import Inbox
 from deepbore.data.outcome import Status
 from deepbore.data.replay import read_record
 from deepbore.errors import DeepBoreError
@@ -107,6 +112,7 @@ MIXED = SearchSpace(
     constraints=["units * depth <= 1024"],
 )
 PLANE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
+PICTURE = b"\x89PNG\r\n\x1a\n"
 CONFIG = {
     "seed_everything": 1,
     "problem": {"class_path": "deepbore.problems.Branin", "init_args": {}},
@@ -123,7 +129,13 @@ def write_runs(folder):
         outcome = Outcome.failure("out of memory") if row == 1 else Outcome(row * 0.5, attributes={"epoch": row})
         mixed.tell(trial, outcome)
     (trial,) = mixed.ask()
+    trial.log({"accuracy": 0.5, "loss": 2.0})
+    trial.log("accuracy", 0.75)
+    trial.log_artifact(b"epoch,loss", "losses.csv")
+    trial.log_artifact(PICTURE, "picture.png")
     mixed.tell(trial, 0.1)
+    mixed.note("odd", trial, ["looked at"])
+    mixed.note("of the run", tags=["baseline"])
     mixed.annotate(trial, {"note": "good"})
     mixed.enqueue({"lr": 0.01, "step": 0.5, "units": 32, "depth": 1, "optimizer": "adam"})
     mixed.correct(trial, 0.2)
@@ -146,12 +158,30 @@ def write_runs(folder):
         several.tell(trial, Outcome([trial.params["x"], trial.params["y"]], constraints=[trial.params["x"] - 0.9]))
     for study in (mixed, rungs, wishes, several):
         study.close()
+        write_commands(study.observations.journal)
     for run in folder.iterdir():
         (run / "config.yaml").write_text(json.dumps(CONFIG))
         (run / "journal.jsonl.times").write_text(
             "".join(json.dumps({"trial": k, "began": 100.0 + k, "ended": 101.0 + k}) + "\n" for k in range(5))
         )
     return folder
+
+
+def write_commands(journal):
+    """Commands that wait for a run, and one that was done."""
+    inbox = Inbox(journal.path, journal.run_id)
+    inbox.put("note", note="done")
+    inbox.take(lambda _: None)
+    for said in COMMANDS:
+        inbox.put(**said)
+
+
+COMMANDS = [
+    {"verb": "withdraw", "trials": [0], "reason": "odd"},
+    {"verb": "enqueue", "params": {"x": 0.5}},
+    {"verb": "fix", "params": {"depth": 2}},
+    {"verb": "note", "note": "waits", "tags": ["late"], "trial": 1},
+]
 
 
 # --- mutations -------------------------------------------------------------------------------------------------------
@@ -299,7 +329,7 @@ def mutate_journal(path, draw):
     whole, crc = b"", 0
     for event in events:
         try:
-            line, crc = lines.written(event, 2, crc)
+            line, crc = log.written(event, 2, crc)
         except (TypeError, ValueError):
             line = b'{"event": "told", "trial": 0, "value": 1e999}\n'
         whole += line
@@ -431,11 +461,37 @@ def mutate_snapshot(path, draw):
     path.write_bytes(content)
 
 
-FILES = ["journal.jsonl", "config.yaml", "journal.jsonl.times", "journal.jsonl.ckpt", "journal.jsonl.lock"]
+def mutate_commands(run, draw):
+    """Other commands, answers, or contents of artifacts."""
+    files = [*(run / "journal.jsonl.inbox").iterdir(), run / "journal.jsonl.answers", *artifacts(run)]
+    path = draw.choice(sorted(files))
+    content = path.read_bytes()
+    if path.parent.name.endswith(".inbox") and draw.random() < 0.8:
+        said = mutated(json.loads(content), draw)
+        with contextlib.suppress(TypeError, ValueError):  # of what JSON has not
+            content = json.dumps(said).encode()
+        path.write_bytes(content)
+    elif draw.random() < 0.5:
+        path.write_bytes(mutate_bytes(content, draw))
+    else:
+        replace_file(path, draw)
+
+
+def artifacts(run):
+    """The files of contents of a run."""
+    return [path for path in (run / "journal.jsonl.artifacts").rglob("*") if path.is_file()]
+
+
+FILES = [
+    "journal.jsonl", "config.yaml", "journal.jsonl.times", "journal.jsonl.ckpt", "journal.jsonl.lock",
+    "journal.jsonl.inbox", "journal.jsonl.answers", "journal.jsonl.artifacts",
+]  # fmt: skip
 
 
 def replace_file(path, draw):
-    """Something else in the place of a file."""
+    """Something else in the place of a file, or of a folder."""
+    if path.is_dir():
+        shutil.rmtree(path)
     path.unlink(missing_ok=True)
     match draw.randrange(7):
         case 0:
@@ -457,12 +513,15 @@ def replace_file(path, draw):
 
 def mutate_run(run, draw):
     """Makes a run hostile; what was done, in a word."""
-    kind = draw.choices(["journal", "config", "times", "snapshot", "place", "old"], [12, 3, 2, 2, 2, 2])[0]
+    kinds = {"journal": 12, "config": 3, "times": 2, "snapshot": 2, "place": 3, "old": 2, "commands": 3}
+    (kind,) = draw.choices(list(kinds), list(kinds.values()))
     if kind == "old":
         as_version_0_1(run / "journal.jsonl")
         mutate_config(run / "config.yaml", draw)
     elif kind == "place":
         replace_file(run / draw.choice(FILES), draw)
+    elif kind == "commands":
+        mutate_commands(run, draw)
     elif kind == "journal":
         mutate_journal(run / "journal.jsonl", draw)
     elif kind == "config":
@@ -514,13 +573,33 @@ def read(run):
     read_record(run / "journal.jsonl")
 
 
+def watched(run):
+    """What the dashboard tells of a run: its line, its page, and what its trials have made."""
+    live = Live(Shelf.of([str(run)]))
+    while live.look():
+        pass
+    for key, entry in live.shelf.entries.items():
+        json.dumps(live.rows[key], allow_nan=False)
+        for text in (live.content(key).news([]), compared_on_a_page([entry])):
+            json.loads(text, parse_constant=_refuse)
+        for several in () if entry.ledger is None else entry.ledger.notes.artifacts.values():
+            for each in several:
+                found = artifact_of(entry, each.digest)
+                assert found is None or hashlib.sha256(found[0]).hexdigest() == each.digest
+
+
+def _refuse(constant):
+    raise ValueError(f"{constant} is no JSON")
+
+
 LOOKING = [
     listed, command("best"), read, command("report", "--quick"), command("watch", "--quick", "--every", "0.001"),
-    compared, load, load_run, command("report"), go_on,
+    compared, load, load_run, command("report"), go_on, watched,
+    command("summary"),
 ]  # fmt: skip
-OFTEN = [8, 8, 8, 6, 2, 2, 8, 4, 1, 2]
+OFTEN = [8, 8, 8, 6, 2, 2, 8, 4, 1, 2, 8, 4]
 WRITTEN = ("report.html", "comparison.png", "history.png", "matplotlib", "fontlist")  # what looking may write
-GOING_ON = ("journal.jsonl", "journal.jsonl.ckpt", "journal.jsonl.lock")
+GOING_ON = ("journal.jsonl", "journal.jsonl.ckpt", "journal.jsonl.lock", "journal.jsonl.answers")
 
 
 def look(door, run, watch, heard):

@@ -72,7 +72,7 @@ def rerun(args: Sequence[str]) -> None:
     path = Run.named(given.run).path
     ledger = Run.named(given.run).record
     own = [trial for trial in ledger.trials if trial.task is None]
-    chosen = [ledger.trial(ledger.checked(row)) for row in given.trials]
+    chosen = [ledger.trial(ledger.checked(row)) for row in dict.fromkeys(given.trials)]
     found = chosen or [trial for trial in own if trial.status is Status.FAILED]
     if waiting := [trial.id for trial in found if trial.status is Status.PENDING]:
         raise TrialError(f"a trial runs again once it has ended, but {waiting[0]} has not.")

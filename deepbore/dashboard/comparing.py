@@ -15,16 +15,18 @@ from deepbore.plots.on_plotly import drawing
 from deepbore.plots.sources import names_of_values
 from deepbore.plots.style import ValueAxis, shortened
 
+MOST_RUNS = 20  # on one chart
+
 
 def compared(entries: Sequence[Entry]) -> str:
     """The chart of some runs as JSON, and why some are not on it."""
     with ExitStack() as held:
-        for entry in sorted(entries, key=lambda each: each.key):
+        for entry in sorted(entries[:MOST_RUNS], key=lambda each: each.key):
             held.enter_context(entry.lock)
-        return _compared(entries)
+        return _compared(entries[:MOST_RUNS], [entry.name for entry in entries[MOST_RUNS:]])
 
 
-def _compared(entries: Sequence[Entry]) -> str:
+def _compared(entries: Sequence[Entry], surplus: Sequence[str]) -> str:
     known = [(entry.name, entry.ledger) for entry in entries if entry.ledger is not None]
     several = [name for name, ledger in known if ledger.k > 1]
     single = [(name, ledger) for name, ledger in known if ledger.k == 1]
@@ -33,6 +35,7 @@ def _compared(entries: Sequence[Entry]) -> str:
     others = [name for name, ledger in single if ledger.direction != direction]
     left = [f"{name} has several objectives" for name in several]
     left += [f"{name} does not {direction} its values" for name in others]
+    left += [f"{name} is one more than the {MOST_RUNS} runs of a chart" for name in surplus]
     return written({"chart": chart_data(drawing(chart_of(same))) if same else None, "left_out": left})
 
 

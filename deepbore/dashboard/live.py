@@ -14,6 +14,7 @@ from deepbore.dashboard.runs import Entry, Shelf, row_of
 EVERY, SELDOM = 1.0, 10.0  # seconds between two looks, while a page is open, and while none is
 BEAT = 15.0  # seconds after which a silent connection is told that it lives
 ABREAST = 100  # messages that a slow reader may be behind
+BEHIND = "behind"  # stands for all of them
 log = logging.getLogger(__name__)
 
 
@@ -53,11 +54,7 @@ class Live:
     async def run(self) -> None:
         """Looks for ever."""
         while True:
-            try:
-                more = await asyncio.to_thread(self.look)
-            except Exception:  # one run must not end the watch over the others
-                log.exception("a look at the runs has failed")
-                more = False
+            more = await asyncio.to_thread(self.look)
             pause = 0.01 if more else EVERY if self._readers else SELDOM
             self._wanted.clear()
             try:
@@ -68,11 +65,13 @@ class Live:
 
     def look(self) -> bool:
         """Looks at each run once; whether there is more to read of some."""
-        self.shelf.scan()
+        with _going_on():
+            self.shelf.scan()
         more = False
         for entry in list(self.shelf.entries.values()):
-            more = entry.look() or more
-            self._note(entry)
+            with _going_on():
+                more = entry.look() or more
+                self._note(entry)
         return more
 
     def look_soon(self) -> None:
@@ -97,13 +96,16 @@ class Live:
     async def messages(self) -> AsyncIterator[str]:
         """Server-sent events for one reader: all rows first, then those that change."""
         with self._reader() as queue:
-            yield _event(json.dumps({"rows": list(self.rows.values()), "all": True}))
+            yield _event(self._all())
             while not self.is_over:
                 try:
                     message = await asyncio.wait_for(queue.get(), BEAT)
-                    yield _event(message) if message else ""
+                    yield _event(self._all() if message == BEHIND else message) if message else ""
                 except TimeoutError:
                     yield ": alive\n\n"
+
+    def _all(self) -> str:
+        return json.dumps({"rows": list(self.rows.values()), "all": True})
 
     def end(self) -> None:
         """Ends the messages to all readers."""
@@ -122,10 +124,21 @@ class Live:
             self._readers.pop(queue, None)
 
 
+@contextmanager
+def _going_on() -> Iterator[None]:
+    """Logs an error within: one run must not end the watch over the others."""
+    try:
+        yield
+    except Exception:
+        log.exception("a look at the runs has failed")
+
+
 def _put(queue: asyncio.Queue[str], message: str) -> None:
-    """Adds a message; of a reader that is far behind the oldest go, as later ones say more."""
+    """Adds a message; a reader that is far behind is told all rows anew instead."""
     if queue.full():
-        queue.get_nowait()
+        while not queue.empty():
+            queue.get_nowait()
+        message = BEHIND
     queue.put_nowait(message)
 
 

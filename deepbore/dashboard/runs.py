@@ -129,7 +129,7 @@ class JournalEntry:
             return self._look()
 
     def _look(self) -> bool:
-        if not self.journal.resolve().is_relative_to(self.root):
+        if not self._is_inside:
             self._follower.error = "the journal lies outside of the folder that was given, and is not read."
             return False
         more = self._follower.look()
@@ -141,6 +141,14 @@ class JournalEntry:
         self._extra += changed != self._inbox_changed
         self._inbox_changed = changed
         return more
+
+    @property
+    def _is_inside(self) -> bool:
+        """Whether the journal lies within the folder that was given; one at a loop of links does not."""
+        try:
+            return self.journal.resolve().is_relative_to(self.root)
+        except (OSError, RuntimeError):
+            return False
 
     def _note_reports(self) -> None:
         """Reads what running trials have reported, where their file is new."""

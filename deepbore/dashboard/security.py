@@ -6,6 +6,7 @@
 - Pages run no script but the server's own files, and are shown in no frame.
 """
 
+import hashlib
 import hmac
 import re
 import secrets
@@ -25,7 +26,6 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SHORTEST = 16  # characters of a token
 SAFE = re.compile(rf"[A-Za-z0-9_.~-]{{{SHORTEST},}}")
 TOKEN = "x-deepbore-token"  # the header; a form or a foreign page can't send it without being allowed to
-COOKIE = "deepbore"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -77,9 +77,18 @@ class Access:
         own = () if self.host in ("0.0.0.0", "::") else (self.host,)  # any address: named by names alone
         return frozenset(each.lower() for each in (*LOOPBACK, *own, *self.names))
 
-    def knows(self, given: str | None) -> bool:
+    def knows(self, given: str) -> bool:
         """Whether a text is the token; the time that this takes says nothing of it."""
-        return given is not None and hmac.compare_digest(given.encode(), self.token.encode())
+        return hmac.compare_digest(given.encode(), self.token.encode())
+
+    @property
+    def cookie(self) -> tuple[str, str]:
+        """Name and value of the cookie that reading needs: browsers show it to all ports of a machine.
+
+        So it is made of the token, and not the token, and those of several dashboards have names of their own.
+        """
+        name, value = (hmac.new(self.token.encode(), of, hashlib.sha256).hexdigest() for of in (b"name", b"read"))
+        return f"deepbore-{name[:12]}", value
 
 
 class Guard:
@@ -136,8 +145,13 @@ class Guard:
     def _has_token(self, said: Mapping[str, list[str]], *, by_cookie: bool) -> bool:
         given = said.get(TOKEN, [])
         if by_cookie and not given:
-            given = _cookies(said.get("cookie", []))
+            return self._has_cookie(said.get("cookie", []))
         return len(given) == 1 and self.access.knows(given[0])
+
+    def _has_cookie(self, lines: list[str]) -> bool:
+        name, value = self.access.cookie
+        given = _cookies(lines, name)
+        return len(given) == 1 and hmac.compare_digest(given[0].encode(), value.encode())
 
 
 def name_in(host: str) -> str:
@@ -149,18 +163,18 @@ def name_in(host: str) -> str:
 
 
 def session_cookie(access: Access) -> str:
-    """The header that has a browser send the token while it reads, to this server alone."""
-    return f"{COOKIE}={access.token}; HttpOnly; SameSite=Strict; Path=/"
+    """The header that has a browser say that it may read."""
+    return f"{'='.join(access.cookie)}; HttpOnly; SameSite=Strict; Path=/"
 
 
-def _cookies(lines: list[str]) -> list[str]:
+def _cookies(lines: list[str], name: str) -> list[str]:
     found = []
     for line in lines:
         try:
             jar = SimpleCookie(line)
         except CookieError:
             continue
-        found += [jar[COOKIE].value] if COOKIE in jar else []
+        found += [jar[name].value] if name in jar else []
     return found
 
 

@@ -51,7 +51,6 @@ ASSETS = {  # name -> package, file, and type
     "page": ("deepbore.dashboard", "page.html", "text/html"),
 }
 PLOTLY = b'<script src="/assets/plotly.js" defer></script>'  # last, so that the others need not wait for it
-MOST_RUNS = 20  # on one chart
 MOST_MARKS = 100
 LONGEST_BODY = 2**17  # bytes of a command
 
@@ -110,8 +109,8 @@ class Pages:
         """The page, without content; the list needs no charts."""
         content, kind, _ = asset("page")
         content = content.replace(b"{plotly}", b"" if request.url.path == "/" else PLOTLY)
-        mode = b"read-only" if self.access.read_only else b"open" if self.access.is_open else b"local"
-        return Response(content.replace(b"{mode}", mode), media_type=kind)
+        content = content.replace(b"{mode}", b"read-only" if self.access.read_only else b"changing")
+        return Response(content.replace(b"{open}", b"yes" if self.access.is_open else b"no"), media_type=kind)
 
     async def asset(self, request: Request) -> Response:
         """A file of ours, by a name on the list."""
@@ -138,7 +137,7 @@ class Pages:
 
     async def compare(self, request: Request) -> Response:
         """Several runs on one chart."""
-        keys = request.query_params.get("runs", "").split(",")[:MOST_RUNS]
+        keys = request.query_params.get("runs", "").split(",")
         entries = [entry for key in dict.fromkeys(keys) if (entry := self.live.entry(key)) is not None]
         return json_response(await asyncio.to_thread(compared, entries))
 
@@ -176,7 +175,7 @@ class Pages:
         return Response(content, media_type="application/octet-stream", headers=headers)
 
     async def session(self, _request: Request) -> Response:
-        """Has the browser send the token while it reads; only whoever has it comes here."""
+        """Has the browser say that it may read; only whoever has the token comes here."""
         return Response("{}", media_type="application/json", headers={"set-cookie": session_cookie(self.access)})
 
 

@@ -22,7 +22,7 @@ from deepbore.data.ledger import Ledger
 from deepbore.data.log import Line, first_line
 from deepbore.data.outcome import report_columns
 from deepbore.data.replay import Reading
-from deepbore.errors import DeepBoreError
+from deepbore.errors import DeepBoreError, SettingError
 from deepbore.text import visible
 
 EVERY = 2.0  # seconds between two looks at a storage
@@ -34,10 +34,17 @@ def studies_in(url: str) -> list[Entry]:
     """The studies in a storage.
 
     Raises:
-        SettingError: for anything but the URL of an Optuna storage.
+        SettingError: for anything but the URL of an Optuna storage that can be read.
     """
-    storage = open_storage(url)
-    names = get_all_study_names(storage)
+    try:
+        storage = open_storage(url)
+        names = get_all_study_names(storage)
+    except DeepBoreError:
+        raise
+    except Exception as error:  # of any database; its text may have the address, and so a password
+        raise SettingError(
+            f"the storage holds no studies, or can't be read ({type(error).__name__}). Name one in which a study is."
+        ) from None
     return [StudyEntry(storage, url, storage.get_study_id_from_name(name), name) for name in names]
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepbore.data.journal import content_of, replace_file
+from deepbore.data.journal import content_of, refuse_link, replace_file
 from deepbore.data.log import append_lines
 from deepbore.data.notes import lines_of
 from deepbore.errors import DeepBoreError, JournalError
@@ -65,8 +65,9 @@ class Inbox:
         """Leaves a command; its id.
 
         Raises:
-            JournalError: if the folder can't be written, or too many wait.
+            JournalError: if the folder can't be written or is a link, or too many wait.
         """
+        refuse_link(self.folder)
         content = json.dumps({"run": self.run_id, "verb": verb, **said}, allow_nan=False).encode()
         if len(content) > LONGEST:
             raise JournalError(f"a command must have at most {LONGEST:,} bytes, but has {len(content):,}.")
@@ -87,7 +88,7 @@ class Inbox:
     def take(self, do: Callable[[Command], object]) -> int:
         """Has each command done, in their order, and keeps what became of it; how many there were.
 
-        Each is removed before it is done, so that none is done twice.
+        Each is removed before it is done, so that none is done twice; one that can't be removed is not done.
 
         Args:
             do: does a command; a `DeepBoreError` refuses it.
@@ -95,9 +96,11 @@ class Inbox:
         names = self._names()
         for name in names:
             command = self._read(name)
+            is_removed = False
             with suppress(OSError):
                 (self.folder / name).unlink()
-            if command is not None:
+                is_removed = True
+            if command is not None and is_removed:
                 self._answer(command, self._refusal(command, do))
         return len(names)
 

@@ -38,6 +38,10 @@ def given_metrics(metrics: Any, value: Any = None) -> dict[str, float]:
     Raises:
         ValueTypeError: for a name that is no text, or a value that is no number.
     """
+    if isinstance(metrics, Mapping) and value is not None:
+        raise ValueTypeError(
+            f"metrics by name have their values, so {value!r:.50} is none: a step is step={value!r:.50}."
+        )
     given = metrics if value is None else {metrics: value}
     if not isinstance(given, Mapping) or not given:
         raise ValueTypeError(f"metrics are logged by name, as in {{'accuracy': 0.9}}, but got {metrics!r:.100}.")
@@ -45,9 +49,11 @@ def given_metrics(metrics: Any, value: Any = None) -> dict[str, float]:
 
 
 def as_name(name: Any, what: str) -> str:
-    """A name of 1 to 200 characters. Raises ValueTypeError for anything else."""
+    """A name of 1 to 200 characters that files can hold. Raises ValueTypeError for anything else."""
     if not isinstance(name, str) or not 0 < len(name) <= NAME:
         raise ValueTypeError(f"{what} has a name of 1 to {NAME} characters, but got {name!r:.100}.")
+    if any("\ud800" <= each <= "\udfff" for each in name):
+        raise ValueTypeError(f"{what} has a name of Unicode characters, but got half of one in {name!r:.100}.")
     return name
 
 
@@ -149,7 +155,7 @@ def kept(content: Any, name: str | None, folder: Path | None) -> Artifact:
 
     Raises:
         ValueTypeError: for anything else, or bytes without a name.
-        TrialError: for bytes where there is no folder, or what can't be read.
+        TrialError: for more than 64 MiB of bytes, bytes where there is no folder, or what can't be read.
         JournalError: if the folder can't be written.
     """
     if isinstance(content, bytes | bytearray | memoryview):
@@ -170,7 +176,7 @@ def kept(content: Any, name: str | None, folder: Path | None) -> Artifact:
             return Artifact(name, size, path=str(path))
         with open_regular(path) as file:
             return _stored(file.read(LARGEST + 1), name, folder)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a ValueError for a path with a null character
         raise TrialError(f"the artifact {path} can't be read ({error}). Name a file that exists.") from error
 
 
@@ -179,6 +185,11 @@ def _stored(content: bytes, name: str, folder: Path | None) -> Artifact:
         raise TrialError(
             f"the content of {name!r} is kept beside the journal, but the trial has none here. Give the study a "
             "journal, or log the path of a file."
+        )
+    if len(content) > LARGEST:
+        raise TrialError(
+            f"content of at most {LARGEST:,} bytes is kept, but {name!r} has {len(content):,}. Write it to a file, and "
+            "log its path."
         )
     digest = hashlib.sha256(content).hexdigest()
     path = content_path(folder, digest)

@@ -317,7 +317,7 @@ class Trial:
         trial; they have no effect on the run.
 
         Args:
-            metrics: values by name; or the name of one.
+            metrics: values by name; or the name of one. Infinite ones are kept as NaN.
             value: of that one.
             step: such as the epoch, >= 0; None for one after the last step of each metric.
 
@@ -339,7 +339,8 @@ class Trial:
 
         Raises:
             ValueTypeError: for anything else, or bytes without a name.
-            TrialError: for bytes in a study without a journal; a path without a file; and as `report`.
+            TrialError: for bytes in a study without a journal, or more than 64 MiB of them; a path without a file; and
+                as `report`.
         """
         self._running.log_artifact(self, content, name)
 

@@ -50,6 +50,7 @@ from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Listener, RunControl, as_rules
 from deepbore.names import no_attribute
 from deepbore.space import Parameter, Params, SearchSpace
+from deepbore.space.encoding import OPEN
 from deepbore.space.search_space import check_known
 from deepbore.study.commands import take_up
 from deepbore.study.opening import WRITERS, Check, Loaded, loaded, opened
@@ -549,7 +550,8 @@ class Study:
                 raise SettingError(f'trials are given by number, or as "failed", but got {trials!r:.100}.')
             return [trial for trial in own if trial.status is Status.FAILED]
         several = [trials] if isinstance(trials, Trial) or not isinstance(trials, Iterable) else list(trials)
-        found = [self.state.observations.trial(self.state.observations.columns.row_of(each)) for each in several]
+        rows = dict.fromkeys(self.state.observations.columns.row_of(each) for each in several)
+        found = [self.state.observations.trial(row) for row in rows]
         if waiting := [trial.id for trial in found if trial.status is Status.PENDING]:
             raise TrialError(
                 f"a trial runs again once it has ended, but {waiting[0]} has not. Tell it, or withdraw it."
@@ -563,7 +565,7 @@ class Study:
 
         Args:
             trial: a pending one, or its number.
-            params: what changes; the rest of its configuration stays.
+            params: what changes; the rest of its configuration stays, as far as it is active with these.
 
         Raises:
             TrialError: for a trial that has ended.
@@ -581,7 +583,7 @@ class Study:
             raise TrialError(
                 f"a trial is edited before it runs, but {known.id} is {known.status}. Enqueue another one."
             )
-        self.enqueue({**known.params, **as_params(params, self.state.space)})
+        self.enqueue(edited(known.params, as_params(params, self.state.space), self.state.space))
         self.withdraw(known.id, EDITED)
 
     @queued
@@ -1338,6 +1340,27 @@ class _StudyReporter:
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return type(None), ()
+
+
+def edited(params: Params, changes: Params, space: SearchSpace) -> Params:
+    """A configuration with changes, without the parameters that these make inactive.
+
+    Args:
+        params: the configuration.
+        changes: new values by name.
+        space: of both.
+
+    Raises:
+        PointError: for changes that the space does not have.
+    """
+    found, structure = dict(changes), space.points.structure
+    for column in structure.conditions.order:  # parents first
+        name = structure.names[column]
+        if name in params and name not in found:
+            stays = not structure.parameters[name].conditions or name in structure.with_parents(found)
+            if stays or space.points.encode_part(found)[column] == OPEN:
+                found[name] = params[name]
+    return found
 
 
 def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **about: Any) -> ImportedResults:

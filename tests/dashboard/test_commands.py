@@ -153,6 +153,30 @@ def test_commands_to_unknown_runs_are_not_found(client):
     assert found.post("/api/run/nothing/command", headers=MINE, content=b"{}").status_code == 404
 
 
+def test_a_command_that_cannot_be_removed_is_not_done_again_and_again(folder, monkeypatch):
+    inbox, done = Inbox(folder / "ended.jsonl", None), []
+    inbox.put("stop")
+    with monkeypatch.context() as patched:
+        patched.setattr("pathlib.Path.unlink", lambda *_args, **_more: (_ for _ in ()).throw(PermissionError()))
+        inbox.take(done.append)
+        inbox.take(done.append)
+    assert done == []
+    inbox.take(done.append)
+    assert len(done) == 1
+
+
+@pytest.mark.parametrize("name", ["ended", "live"])
+def test_no_command_is_put_behind_a_link(client, folder, tmp_path, name):
+    found = client()
+    (tmp_path / "outside").mkdir()
+    journal = next(entry.journal for entry in found.live.shelf.entries.values() if entry.name == name)
+    journal.with_name(f"{journal.name}.inbox").symlink_to(tmp_path / "outside", target_is_directory=True)
+    answer = send(found, name, verb="enqueue", params={"x": 0.5})
+    assert answer.status_code == 409
+    assert "link" in answer.text
+    assert not list((tmp_path / "outside").iterdir())
+
+
 # --- artifacts -------------------------------------------------------------------------------------------------------
 
 PNG = b"\x89PNG\r\n\x1a\n and more"

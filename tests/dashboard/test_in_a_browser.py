@@ -68,6 +68,15 @@ def process(tmp_path):
     process.wait()
 
 
+def test_open_to_others_and_read_only_the_page_reads_with_the_token(browser, served, folder):
+    address = served(folder, "--host", "0.0.0.0", "--read-only", "--name", "127.0.0.1")
+    page, said = opened(browser, f"{address}/#token={TOKEN}")
+    page.get_by_role("link", name="ended").click()
+    page.locator("#section-history .js-plotly-plot").wait_for(timeout=60_000)
+    assert page.locator("#commands").count() == 0
+    assert said == []
+
+
 def kill_in_a_trial(process, journal):
     """Kills a process while a trial of its run has no outcome."""
     for _ in range(100):
@@ -163,7 +172,7 @@ def test_a_brush_leaves_some_trials_in_all_charts(browser, served, folder):
         assert tab.evaluate(picked, name) == wanted, name
     lines = """() => { const found = new Set();
         for (const t of document.querySelector('#section-parallel-coordinates .js-plotly-plot').data)
-          t.y.forEach((y, k) => { if (y !== null) found.add(t.trials[k]); });
+          if (t.trials) t.y.forEach((y, k) => { if (y !== null) found.add(t.trials[k]); }); // else an axis
         return [...found].sort((a, b) => a - b); }"""
     assert tab.evaluate(lines) == wanted
     adam = sorted(trial.id for trial in study.trials if trial.id in wanted and trial.params["opt"] == "adam")

@@ -125,3 +125,22 @@ def test_a_poor_token_is_refused(token):
 def test_random_tokens_differ():
     assert Access().token != Access().token
     assert len(Access().token) >= 16
+
+
+def test_open_and_read_only_pages_are_told_both(client):
+    page = client(host="0.0.0.0", read_only=True).get("/").text
+    assert 'data-mode="read-only"' in page
+    assert 'data-open="yes"' in page
+    assert 'data-open="no"' in client(read_only=True).get("/").text
+
+
+def test_the_cookie_reads_alone_and_belongs_to_one_dashboard(client):
+    """Browsers send cookies to every port of a machine: another program there must not get the token."""
+    one, other = client(host="0.0.0.0"), client(host="0.0.0.0", token="another-token-of-a-test")
+    cookie = one.post("/api/session", headers=MINE).headers["set-cookie"].split(";")[0]
+    more = other.post("/api/session", headers={"x-deepbore-token": "another-token-of-a-test"}).headers["set-cookie"]
+    assert TOKEN not in cookie
+    assert cookie.split("=")[0] != more.split("=")[0]
+    assert one.get("/api/compare?runs=", headers={"cookie": f"{cookie}; {more.split(';')[0]}"}).status_code == 200
+    assert other.get("/api/compare?runs=", headers={"cookie": cookie}).status_code == 401
+    assert one.post("/api/session", headers={"x-deepbore-token": cookie.split("=")[1]}).status_code == 401

@@ -2,10 +2,14 @@
 
 import asyncio
 import json
+import shutil
+from functools import partial
 
 import pytest
 
 from deepbore import Study
+from deepbore.dashboard.comparing import MOST_RUNS
+from deepbore.dashboard.live import ABREAST
 from deepbore.dashboard.runs import Shelf
 from deepbore.errors import JournalError
 from watched import key_of, value_of
@@ -111,6 +115,16 @@ def test_several_runs_are_lines_of_one_chart(client):
         assert trace["x"][-1] == rows_of(found)[name]["trials"]
 
 
+def test_runs_beyond_the_most_on_a_chart_are_named(client, folder):
+    for k in range(MOST_RUNS + 1):
+        (folder / f"copy{k:02}.jsonl").write_bytes((folder / "ended.jsonl").read_bytes())
+    found = client()
+    keys = [key_of(found, f"copy{k:02}") for k in range(MOST_RUNS + 1)]
+    answer = found.get(f"/api/compare?runs={','.join(keys)}").json()
+    assert len(answer["chart"]["data"]) == MOST_RUNS
+    assert answer["left_out"] == [f"copy{MOST_RUNS} is one more than the {MOST_RUNS} runs of a chart"]
+
+
 def test_runs_of_another_direction_are_left_out_and_named(client, folder):
     from watched import SPACE
 
@@ -146,3 +160,53 @@ def test_assets_are_kept_by_browsers_until_they_change(client):
     answer = found.get("/assets/dashboard.js")
     assert answer.headers["content-type"].startswith("text/javascript")
     assert found.get("/assets/dashboard.js", headers={"if-none-match": answer.headers["etag"]}).status_code == 304
+
+
+def test_one_run_that_cannot_be_looked_at_does_not_hide_the_others(client, folder):
+    found = client()
+    for name in ("dead", "ended"):
+        (folder / f"{name}.jsonl").rename(folder.parent / f"{name}.jsonl")
+        (folder / f"{name}.jsonl").symlink_to(f"{name}.jsonl")  # a loop
+    shutil.rmtree(folder / "live")
+    found.live.look()
+    assert {row["state"] for row in rows_of(found).values()} == {"unreadable"}
+    for name in ("dead", "ended"):
+        (folder / f"{name}.jsonl").unlink()
+        (folder.parent / f"{name}.jsonl").rename(folder / f"{name}.jsonl")
+    while found.live.look():
+        pass
+    assert rows_of(found)["ended"]["state"] == "ended"
+
+
+def test_an_error_of_one_run_leaves_the_others_watched(client, monkeypatch):
+    found = client()
+    entries = list(found.live.shelf.entries.values())
+    looked = []
+
+    def fail(entry):
+        looked.append(entry)
+        raise IndexError
+
+    for entry in entries:
+        monkeypatch.setattr(entry, "look", partial(fail, entry))
+    found.live.look()
+    assert looked == entries
+
+
+def test_a_reader_who_is_far_behind_misses_no_run(client):
+    live = client().live
+
+    async def read():
+        messages = live.messages()
+        await anext(messages)
+        live.rows = {str(k): {"key": str(k)} for k in range(3 * ABREAST)}
+        for row in live.rows.values():
+            live._tell(json.dumps({"rows": [row]}))
+        await asyncio.sleep(0.1)
+        seen = set()
+        while len(seen) < len(live.rows):
+            told = json.loads((await asyncio.wait_for(anext(messages), 5)).removeprefix("data: "))
+            seen = {row["key"] for row in told["rows"]} | (set() if told.get("all") else seen)
+        return seen
+
+    assert asyncio.run(read()) == set(live.rows)

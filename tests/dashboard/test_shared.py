@@ -7,6 +7,7 @@ optuna = pytest.importorskip("optuna")
 from deepbore.dashboard.content import Content  # noqa: E402
 from deepbore.dashboard.runs import row_of  # noqa: E402
 from deepbore.dashboard.shared import studies_in  # noqa: E402
+from deepbore.errors import SettingError  # noqa: E402
 
 
 def objective(trial):
@@ -55,3 +56,11 @@ def test_an_error_of_the_storage_says_nothing_of_its_address(tmp_path, monkeypat
     entry.look()
     assert "RuntimeError" in entry.error
     assert "secret" not in entry.error
+
+
+@pytest.mark.usefixtures("quiet_optuna")
+@pytest.mark.parametrize("url", ["sqlite:///{}/nothing.db", "sqlite:///{}/no/folder.db", "nonsense://me:secret@x"])
+def test_a_storage_that_is_none_is_refused_in_words(tmp_path, url):
+    with pytest.raises(SettingError, match="storage") as refused:
+        studies_in(url.format(tmp_path))
+    assert "secret" not in str(refused.value)

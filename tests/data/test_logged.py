@@ -201,3 +201,30 @@ def test_an_older_version_refuses_the_events_with_a_clear_error(tmp_path, monkey
     monkeypatch.delitem(events.READ, "logged")
     with pytest.raises(JournalError, match=r"line 3 of .*logged"):
         Study.load(path)
+
+
+def test_a_step_in_the_place_of_the_value_is_named_in_the_error():
+    trial = Study(SPACE, seed=0).ask_one()
+    with pytest.raises(ValueTypeError, match="step=3"):
+        trial.log({"accuracy": 0.5}, 3)
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\udcff"])
+def test_a_name_that_no_file_can_hold_is_refused(tmp_path, name):
+    trial = Study(SPACE, seed=0, journal=tmp_path / "run.jsonl").ask_one()
+    with pytest.raises(ValueTypeError, match="Unicode"):
+        trial.log(name, 1.0)
+    with pytest.raises(ValueTypeError, match="Unicode"):
+        trial.log_artifact(b"x", name)
+
+
+def test_a_path_that_is_none_is_refused(tmp_path):
+    trial = Study(SPACE, seed=0, journal=tmp_path / "run.jsonl").ask_one()
+    with pytest.raises(TrialError, match="can't be read"):
+        trial.log_artifact("a\x00b")
+
+
+def test_content_that_is_too_large_to_be_shown_is_not_kept(tmp_path):
+    with pytest.raises(TrialError, match="log its path"):
+        kept(bytes(LARGEST + 1), "large", tmp_path / "artifacts")
+    assert not (tmp_path / "artifacts").exists()

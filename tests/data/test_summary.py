@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from deepbore import Integer, Outcome, Real, SearchSpace, Study
+from deepbore import Categorical, Integer, Outcome, Real, SearchSpace, Study
 from deepbore.cli.main import main
 from deepbore.errors import PointError, SettingError, TrialError
 
@@ -185,6 +185,33 @@ def test_a_shell_queues_failed_trials_again(tmp_path, capsys):
     study = Study.load(path)
     assert [trial.params for trial in study.ask(2)] == [study.trials[0].params, study.trials[1].params]
     assert study.trials[1].status.name == "WITHDRAWN"
+
+
+def test_a_trial_that_is_named_twice_runs_again_once(tmp_path, capsys):
+    for name in ("study", "shell"):
+        told(lambda trial: Outcome.failure("bug"), 2, journal=tmp_path / f"{name}.jsonl").close()
+    assert main(["rerun", str(tmp_path / "shell.jsonl"), "1", "1"]) == 0
+    assert capsys.readouterr().out.strip() == "queued again: 1"
+    with Study.load(tmp_path / "study.jsonl") as study:
+        study.rerun([1, study.trials[1]])
+    for name in ("study", "shell"):
+        study = Study.load(tmp_path / f"{name}.jsonl")
+        assert [trial.status.name for trial in study.trials] == ["FAILED", "WITHDRAWN"]
+        assert study.observations.ledger.queue == [study.trials[1].params]
+        study.close()
+
+
+def test_an_edit_that_ends_a_condition_takes_the_parameter_with_it():
+    space = {"opt": Categorical(["sgd", "adam"]), "momentum": Real(0, 1, when={"opt": "sgd"})}
+    study = Study(space, seed=0)
+    study.enqueue({"opt": "sgd", "momentum": 0.5})
+    study.edit(study.ask_one(), {"opt": "adam"})
+    trial = study.ask_one()
+    assert trial.params == {"opt": "adam"}
+    with pytest.raises(PointError, match="inactive"):
+        study.edit(trial, {"momentum": 0.1})
+    study.edit(trial, {"opt": "sgd", "momentum": 0.1})
+    assert study.ask_one().params == {"opt": "sgd", "momentum": 0.1}
 
 
 def test_a_trial_is_edited_before_it_runs():

@@ -4,7 +4,8 @@
 (() => {
   const { make } = deepbore;
   const view = document.getElementById("view");
-  const mode = document.documentElement.dataset.mode; // "local", "open" or "read-only"
+  const isReadOnly = document.documentElement.dataset.mode === "read-only";
+  const isOpen = document.documentElement.dataset.open === "yes"; // to other machines: reading needs the token, too
   const [, place, key] = location.pathname.split("/"); // "", "run" or "compare"
   const button = (textContent, click, of = {}) => {
     const made = make("button", { type: "button", textContent, ...of });
@@ -382,7 +383,7 @@
           button("fix", () => send({ verb: "fix", params: paramsOf(fixed, run.params) }))),
         part("End the run after its running trials", button("stop", () => send({ verb: "stop" }))),
         make("fieldset", {}, make("legend", { textContent: "Token, from the address that was printed" }), secret), answer);
-      panel.replaceChildren(forms.note, ...(run.can_change && mode !== "read-only" ? [commands] : []), forms.told);
+      panel.replaceChildren(forms.note, ...(run.can_change && !isReadOnly ? [commands] : []), forms.told);
     };
     const size = (bytes) => (bytes < 1e4 ? `${bytes} B` : bytes < 1e7 ? `${Math.round(bytes / 1e3)} kB` : `${Math.round(bytes / 1e6)} MB`);
     const artifact = (each) => {
@@ -400,7 +401,7 @@
           make("div", {}, make("b", { textContent: n > 1 ? `${name} (${n} steps)` : name }), make("span", { textContent: value === null ? "–" : String(Number(value.toPrecision(6))) })))));
       }
       if (logged.artifacts?.length) found.push(make("h3", { textContent: "Artifacts" }), make("ul", { className: "artifacts" }, ...logged.artifacts.map(artifact)));
-      if (!run?.can_change || mode === "read-only") {
+      if (!run?.can_change || isReadOnly) {
         if (logged.note || logged.tags?.length) found.push(make("h3", { textContent: "Note" }), make("p", { textContent: [logged.note, ...(logged.tags || []).map((tag) => `[${tag}]`)].filter(Boolean).join(" ") }));
         return found;
       }
@@ -457,7 +458,7 @@
   };
 
   const begin = async () => {
-    if (mode === "open" && token) await post("/api/session").catch(() => {});
+    if (isOpen && token) await post("/api/session").catch(() => {});
     ({ run: page, compare }[place] || list)();
     listen();
   };

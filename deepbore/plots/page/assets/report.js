@@ -47,14 +47,12 @@ const deepbore = (() => {
   // --- charts -------------------------------------------------------------------------------------------------------
   const turned = ({ data, layout }) => { // x runs down, y to the right
     const swapped = (each) => ({ ...each, x: each.y, y: each.x });
-    const n = layout.annotations.length;
     const upright = layout.annotations.map((each) => (each.xshift // a tick, else the name of an axis
       ? { ...swapped(each), xanchor: "center", yanchor: "top", xshift: 0, yshift: -2 }
       : { ...swapped(each), x: layout.yaxis.range[0], xanchor: "left", yanchor: "bottom", yshift: 3 }));
     return {
       data: data.map(swapped),
       layout: { ...layout, annotations: upright, height: 54 * (layout.xaxis.range[1] - layout.xaxis.range[0]) + 20,
-                shapes: layout.shapes.map((each) => ({ ...each, x0: each.y0, x1: each.y1, y0: each.x0, y1: each.x1 })),
                 xaxis: { ...layout.yaxis, range: [layout.yaxis.range[0] - 0.02, 1.08] },
                 yaxis: { ...layout.xaxis, range: [layout.xaxis.range[1], layout.xaxis.range[0]] } },
     };
