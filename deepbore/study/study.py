@@ -312,7 +312,7 @@ class Study:
         return f"Study({', '.join(parts)}{'' if best is None else f', best {best.value:.6g}'})"
 
     def _repr_html_(self) -> str:
-        """The best trial, or the first of the front, as a table for notebooks."""
+        """The best trial, or the first of the front, as a table for notebooks; then the run in ten lines."""
         observations = self.state.observations
         shown = self.trials.front[:SHOWN]
         names = list(observations.objectives) or (
@@ -322,7 +322,8 @@ class Study:
             [trial.id, *(trial.values or ()), *(trial.params.get(name, "") for name in self.state.space.names)]
             for trial in shown
         ]
-        return as_html(repr(self), rows, ["trial", *names, *self.state.space.names])
+        table = as_html(repr(self), rows, ["trial", *names, *self.state.space.names])
+        return table + self.trials.summary()._repr_html_() if shown else table
 
     if TYPE_CHECKING:  # elsewhere, and here as well: see `ELSEWHERE`
         add_csv: Callable[..., None]
