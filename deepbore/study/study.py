@@ -564,11 +564,13 @@ class Study:
 
         Args:
             trial: a pending one, or its number.
-            params: what changes; the rest of its configuration stays.
+            params: what changes. The rest of its configuration stays, but for parameters that the change makes
+                inactive, which go; those that it makes active, and that are not given, are proposed.
 
         Raises:
             TrialError: for a trial that has ended.
-            PointError: for a configuration outside the space; then nothing has changed.
+            PointError: for a configuration outside the space, or a parameter that is given and inactive; then nothing
+                has changed.
 
         Example:
             >>> from deepbore import Integer, Real, Study
@@ -582,7 +584,8 @@ class Study:
             raise TrialError(
                 f"a trial is edited before it runs, but {known.id} is {known.status}. Enqueue another one."
             )
-        self.enqueue({**known.params, **as_params(params, self.state.space)})
+        space = self.state.space
+        self.enqueue(space.points.changed(known.params, as_params(params, space)))
         self.withdraw(known.id, EDITED)
 
     @queued
