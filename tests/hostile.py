@@ -29,7 +29,7 @@ import torch
 from deepbore import Budget, Categorical, Integer, Ordinal, Outcome, Real, SearchSpace, Study
 from deepbore.cli.load import load_run
 from deepbore.cli.main import main
-from deepbore.data import lines
+from deepbore.data import log
 from deepbore.data.outcome import Status
 from deepbore.data.replay import read_record
 from deepbore.errors import DeepBoreError
@@ -299,7 +299,7 @@ def mutate_journal(path, draw):
     whole, crc = b"", 0
     for event in events:
         try:
-            line, crc = lines.written(event, 2, crc)
+            line, crc = log.written(event, 2, crc)
         except (TypeError, ValueError):
             line = b'{"event": "told", "trial": 0, "value": 1e999}\n'
         whole += line

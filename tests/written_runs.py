@@ -3,7 +3,7 @@
 import json
 import random
 
-from deepbore.data import lines
+from deepbore.data import log
 
 SPACE = {
     "lr": {"type": "real", "low": 1e-5, "high": 0.1, "log": True},
@@ -23,7 +23,7 @@ def write_journal(path, events, space=SPACE, directions=("minimize",), recipe=RE
     header = {"event": "created", "version": 2, "id": f"run {seed}", "space": space, "directions": list(directions)}
     crc, whole = 0, b""
     for event in [{**header, "seed": seed, "recipe": recipe}, *events]:
-        line, crc = lines.written(event, 2, crc)
+        line, crc = log.written(event, 2, crc)
         whole += line
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(whole)

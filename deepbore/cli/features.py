@@ -21,8 +21,8 @@ LONGEST_NAME = 1000  # bytes that a line of a list of names has on average at mo
 ABROAD = re.compile(r"[\\/]{2}")  # how the name of another machine begins
 MAGIC = b"\x93NUMPY"
 SAID = (
-    "the features of {name} are not at hand: {why}. Call the command where the run was begun, or put the files back; or, "
-    "from Python, plots.report(study) of a study that has them."
+    "the features of {name} are not at hand: {why}. Call the command where the run was begun, or put the files back; "
+    "or, from Python, plots.report(study) of a study that has them."
 )
 
 
