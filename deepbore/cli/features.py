@@ -94,7 +94,7 @@ def _folders(run: Run) -> Iterator[Path]:
 def _in_folder(folder: Path, name: str, declared: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """The declaration with the files of a folder, whose checksum is that of the journal."""
     is_library = declared.get("type") == "library"
-    files = {"features": _table(folder, named["features"], is_library)}
+    files: dict[str, Any] = {"features": _table(folder, named["features"], is_library)}
     if is_library and isinstance(named.get("names"), str):
         files["names"] = _listed(folder, named["names"], declared.get("size"))
     elif is_library:
