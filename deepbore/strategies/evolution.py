@@ -23,7 +23,7 @@ SIGMA = 0.2  # initial scale of a search, in units of the ranges
 BETTER = 0.2  # share of the trials at whose mean the first search begins
 MOST = 1000  # of them
 ROWS = 200  # best trials, and newest trials, by which draws are screened
-LEAST_SHARE, MOST_SHARE = 0.25, 0.75  # of the proposals
+LEAST_SHARE, MOST_SHARE = 0.25, 0.75  # of single proposals, beside its turns
 MEMORY = 0.7  # weight of the gains of earlier generations
 STUCK = 0.01  # spread of a generation by its distance from the best value, below which it goes nowhere
 DETAIL = 1e-7  # spread of a generation by that of the first values, below which it only adds digits
@@ -41,9 +41,9 @@ class Evolution(Strategy):
     newest 200 is better than: the mean over all thresholds tau of the label y <= tau. So a proposal costs the same at
     any number of trials.
 
-    In `Turns` it has between a quarter and three quarters of the proposals, by what it has gained lately beside what
-    the others have (`Gains`). A search that has converged, or is stuck where values are worse than the best, begins
-    anew at a random place with twice the offspring.
+    In `Turns` it claims a quarter to three quarters of single proposals, by what it has gained lately beside what the
+    others have (`Gains`), and of the rest it has its turns as they do. A search that has converged, or is stuck where
+    values are worse than the best, begins anew at a random place with twice the offspring.
 
     It applies in continuous spaces without fixed parameters, to one objective without budgets, constraints or earlier
     tasks, from 200 trials on.
@@ -53,6 +53,7 @@ class Evolution(Strategy):
             (docs/ablation.md).
         screened: draws for each offspring; 1 for no screening, >= 1.
         begin: trials before, >= 1.
+        rows: the best and the newest so many trials are learned, >= 1.
 
     Raises:
         SettingError: for a number outside its range, or a part of the wrong kind.
@@ -69,10 +70,12 @@ class Evolution(Strategy):
         future challenges, 2011 (pre-selection).
     """
 
-    def __init__(self, classifier: Classifier | None = None, screened: int = SCREENED, begin: int = BEGIN):
-        whole(1, screened=screened, begin=begin)
+    def __init__(
+        self, classifier: Classifier | None = None, screened: int = SCREENED, begin: int = BEGIN, rows: int = ROWS
+    ):
+        whole(1, screened=screened, begin=begin, rows=rows)
         of_kind(Classifier, classifier=classifier)
-        self.classifier, self.screened, self.begin = classifier or KernelPLS(), screened, begin
+        self.classifier, self.screened, self.begin, self.rows = classifier or KernelPLS(), screened, begin, rows
         self.search: CMAES | None = None
         self.asked = torch.empty(0)  # offspring that no generation has taken in, k x d
         self.since = torch.empty(0, dtype=torch.long)  # how many trials there were when each was asked, k
@@ -152,7 +155,7 @@ class Evolution(Strategy):
         self.classifier.generator = view.generator
         self.classifier.to(view.batch.points.device)
         n = len(view.values)
-        best, newest = view.observations.centres.best_rows(ROWS).cpu(), torch.arange(max(0, n - ROWS), n)
+        best, newest = view.observations.centres.best_rows(self.rows).cpu(), torch.arange(max(0, n - self.rows), n)
         rows = torch.cat([best[best < n], newest]).unique().to(view.values.device)
         rows = rows[view.batch.learned[rows]]
         z = shares(view.values[rows]).to(view.batch.z)
@@ -230,12 +233,12 @@ class Gains:
 
     @property
     def share(self) -> float:
-        """Of the proposals that are evolution's."""
+        """Of the single proposals that evolution claims."""
         total = self.own + self.others
         return LEAST_SHARE + (MOST_SHARE - LEAST_SHARE) * (self.own / total if total > 0 else 0.5)
 
     def are_due(self) -> bool:
-        """Whether the next proposal is evolution's."""
+        """Whether evolution claims the next proposal."""
         self.credit += self.share
         is_due = self.credit >= 1
         self.credit -= is_due

@@ -7,6 +7,7 @@ ties        keeping away from where the best value comes again and again
 warping     parameters that are warped before the kernel sees them
 heads       several heads weighed by their forecasts, and deep heads of all rows
 in_context  a transformer that forecasts labels from the rows without training
+deep_kernel networks of all rows as the mean, a kernel of what they leave
 design      where the design begins
 scales      which spaces have length scales that are expected to be alike
 ends        a prior that falls towards the ends of ranges, and improvement beyond a margin
@@ -32,6 +33,7 @@ from collections.abc import Callable
 from peers.variants import (
     additive,
     averaging,
+    deep_kernel,
     design,
     elsewhere,
     ends,
@@ -76,5 +78,5 @@ LATER: dict[str, Callable[[], Settings]] = {
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
 ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | told.VARIANTS
 ALL |= level_ascent.VARIANTS | scales.WITH_LEVELS | other_basins.VARIANTS
-ALL |= thousands.VARIANTS | evolution.VARIANTS | quantile.LONG | ground.VARIANTS | heads.LATER
+ALL |= thousands.VARIANTS | deep_kernel.VARIANTS | evolution.VARIANTS | quantile.LONG | ground.VARIANTS | heads.LATER
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default
