@@ -5,6 +5,8 @@ import inspect
 import re
 import subprocess
 import sys
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -293,3 +295,31 @@ def test_a_text_in_the_encoding_of_the_system_is_seen(tmp_path):
     right = ["open('a', 'rb')", "p.write_text('b', encoding='utf-8')", "os.open('a', 0)", "subprocess.run(c)"]
     (tmp_path / "m.py").write_text("\n".join(wrong + right))
     assert len(without_encoding(tmp_path / "m.py")) == len(wrong)
+
+
+TESTS = Path(__file__).parent
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path.relative_to(TESTS)))
+def test_what_a_test_file_imports_of_the_package_is_there(path):
+    """As pytest with --doctest-ignore-import-errors skips a test file that can't be imported, and says nothing."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "deepbore":
+            names = [name.name for name in node.names if f"{node.module}.{name.name}" not in MODULES]
+            assert node.module in MODULES
+            unseen = [name for name in names if name not in _names_in(FILE_OF[node.module])]
+            missing = [name for name in unseen if not hasattr(import_module(node.module), name)]  # a former name
+            assert not missing, f"{node.module} has no {missing}"
+
+
+@cache
+def _names_in(path: Path) -> frozenset[str]:
+    """Names that a module defines, imports, or has in its stub, so that none is imported here."""
+    files = [path, path.with_suffix(".pyi")]
+    nodes = [node for file in files if file.exists() for node in ast.walk(ast.parse(file.read_text()))]
+    found = {alias.asname or alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+    found |= {alias.asname or alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    found |= {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)}
+    found |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return frozenset(found)

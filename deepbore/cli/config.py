@@ -31,6 +31,7 @@ from deepbore.labels import Labelling
 from deepbore.loop.lightning import no_cluster
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
+from deepbore.strategies.defaults import has_library
 from deepbore.study import Options
 from deepbore.study.running import refuse_steps
 from deepbore.validation import as_path, whole
@@ -467,7 +468,7 @@ class RunCLI(LightningCLI):
         made = self.config_init
         self.labels: Labelling | None = self.datamodule.labels
         names, directions = self.problem.objectives, self.problem.directions
-        is_short = made.loop.strategy is not None or made.loop.noisy
+        is_short = made.loop.strategy is not None or made.loop.noisy or has_library(self.problem.space)
         self.loop: LoopSettings = replace(
             made.loop,
             directions=dict(zip(names, directions, strict=True)) if names else directions,

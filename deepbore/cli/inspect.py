@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 EVERY = 5.0  # seconds between two looks at a run
 SOON = 3.0  # seconds after which an open page is reloaded for the classifier's part
+LONGEST_REASON = 300  # characters of why a page is without the classifier
 FRONT = 10  # trials of several objectives that are shown
 log = logging.getLogger(__name__)
 
@@ -318,4 +319,5 @@ def write_report(run: Run, target: Path, *, quick: bool = False, every: float | 
         write(study, every)
     except Exception as error:  # any error of a classifier: the rest of the page stays
         log.warning("the page is without the classifier: %s", error)
+        facts["learned"] = f"not shown: {error}".partition("\n")[0][:LONGEST_REASON]
         write(run.record, every)

@@ -7,6 +7,7 @@ from typing import Any
 
 from deepbore.acquisition import ClassProbability, LogHypervolumeImprovement, default_acquisition
 from deepbore.candidates import GreedyBatch
+from deepbore.cli.features import space_with_features
 from deepbore.cli.run_directory import Run, journal_of, plain_data
 from deepbore.component import is_number, make
 from deepbore.data.journal import Journal
@@ -28,7 +29,8 @@ def load_run(run: Path) -> Study:
     """The study of a run directory, with its own parts, the classifier untrained.
 
     Only classes of deepbore are imported: looking at a run from elsewhere runs none of its code. Other
-    parts are replaced by the defaults, with a warning.
+    parts are replaced by the defaults, with a warning. Features of a library, or of choices, are read from the files
+    that the run's configuration names, if they are those of the run.
 
     Args:
         run: the directory; or a journal alone.
@@ -36,6 +38,7 @@ def load_run(run: Path) -> Study:
     Raises:
         JournalError: for a missing or damaged journal.
         SettingError: if a part in a configuration of version 0.1 cannot be made.
+        SpaceError: if features are not found.
     """
     journal = journal_of(run)
     created = next(Journal(journal).read())  # the first line only: the study reads the rest
@@ -44,7 +47,8 @@ def load_run(run: Path) -> Study:
     described = ledger.header.get("recipe")
     if described is not None:
         check_described(described)
-        return Study.load(journal, **_in_place_of_others(described, ledger.k))
+        parts = _in_place_of_others(described, ledger.k)
+        return Study.load(journal, space=space_with_features(Run(Path(run)), ledger), **parts)
     return Study.load(journal, **_parts(Run(run).configuration))
 
 

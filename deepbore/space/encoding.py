@@ -73,6 +73,20 @@ class Encoding:
                 point[column] = OPEN
         return point
 
+    def changed(self, params: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+        """A configuration with changes, without what these make inactive; see `Points.changed`."""
+        structure, changes = self.structure, self.without_gaps(changes)
+        both = {**params, **changes}
+        levels: dict[int, float] = {}
+        for column in structure.conditions.order:
+            name, parameter = structure.names[column], structure.of_column[column]
+            if name in both and name not in changes and not structure.conditions.is_possible(column, levels):
+                del both[name]
+            elif name in both:
+                entry = torch.as_tensor(_encoded(name, parameter, [both[name]]))
+                levels[column] = float(structure.conditions.level(column, entry)[0])
+        return both
+
     def decode(self, points: Tensor) -> list[Params]:
         """Points (n x d) -> configurations (n dicts); see `SearchSpace.decode`."""
         natives = [p.decode(points[:, column]) for column, p in enumerate(self.structure.of_column)]

@@ -169,6 +169,15 @@ class Points:
             raise PointError(f"{dict(params)} can't be completed: {error}") from None
         return point
 
+    def changed(self, params: Params, changes: Params) -> Params:
+        """A configuration with changes: what these make inactive is left out, what they make active is missing.
+
+        Raises:
+            PointError: for an unknown parameter, or a value outside its parameter.
+        """
+        self.encoding.check_names(changes)
+        return self.encoding.changed(params, changes)
+
     def with_part(self, point: Tensor) -> "SearchSpace":
         """The same space, where the parameters of a point of `encode_part` (d) are fixed, too."""
         known = {name: column for column, name in enumerate(self.space.names) if point[column] != OPEN}

@@ -50,7 +50,6 @@ from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Listener, RunControl, as_rules
 from deepbore.names import no_attribute
 from deepbore.space import Parameter, Params, SearchSpace
-from deepbore.space.encoding import OPEN
 from deepbore.space.search_space import check_known
 from deepbore.study.commands import take_up
 from deepbore.study.opening import WRITERS, Check, Loaded, loaded, opened
@@ -313,7 +312,7 @@ class Study:
         return f"Study({', '.join(parts)}{'' if best is None else f', best {best.value:.6g}'})"
 
     def _repr_html_(self) -> str:
-        """The best trial, or the first of the front, as a table for notebooks."""
+        """The best trial, or the first of the front, as a table for notebooks; then the run in ten lines."""
         observations = self.state.observations
         shown = self.trials.front[:SHOWN]
         names = list(observations.objectives) or (
@@ -323,7 +322,8 @@ class Study:
             [trial.id, *(trial.values or ()), *(trial.params.get(name, "") for name in self.state.space.names)]
             for trial in shown
         ]
-        return as_html(repr(self), rows, ["trial", *names, *self.state.space.names])
+        table = as_html(repr(self), rows, ["trial", *names, *self.state.space.names])
+        return table + self.trials.summary()._repr_html_() if shown else table
 
     if TYPE_CHECKING:  # elsewhere, and here as well: see `ELSEWHERE`
         add_csv: Callable[..., None]
@@ -565,11 +565,13 @@ class Study:
 
         Args:
             trial: a pending one, or its number.
-            params: what changes; the rest of its configuration stays, as far as it is active with these.
+            params: what changes. The rest of its configuration stays, but for parameters that the change makes
+                inactive, which go; those that it makes active, and that are not given, are proposed.
 
         Raises:
             TrialError: for a trial that has ended.
-            PointError: for a configuration outside the space; then nothing has changed.
+            PointError: for a configuration outside the space, or a parameter that is given and inactive; then nothing
+                has changed.
 
         Example:
             >>> from deepbore import Integer, Real, Study
@@ -583,7 +585,8 @@ class Study:
             raise TrialError(
                 f"a trial is edited before it runs, but {known.id} is {known.status}. Enqueue another one."
             )
-        self.enqueue(edited(known.params, as_params(params, self.state.space), self.state.space))
+        space = self.state.space
+        self.enqueue(space.points.changed(known.params, as_params(params, space)))
         self.withdraw(known.id, EDITED)
 
     @queued
@@ -1340,27 +1343,6 @@ class _StudyReporter:
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return type(None), ()
-
-
-def edited(params: Params, changes: Params, space: SearchSpace) -> Params:
-    """A configuration with changes, without the parameters that these make inactive.
-
-    Args:
-        params: the configuration.
-        changes: new values by name.
-        space: of both.
-
-    Raises:
-        PointError: for changes that the space does not have.
-    """
-    found, structure = dict(changes), space.points.structure
-    for column in structure.conditions.order:  # parents first
-        name = structure.names[column]
-        if name in params and name not in found:
-            stays = not structure.parameters[name].conditions or name in structure.with_parents(found)
-            if stays or space.points.encode_part(found)[column] == OPEN:
-                found[name] = params[name]
-    return found
 
 
 def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **about: Any) -> ImportedResults:

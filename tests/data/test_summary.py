@@ -1,11 +1,13 @@
 """A run in ten lines: what was found, what limits it, what to do next; from a study, and from its journal alone."""
 
 import json
+import re
+from html import unescape
 
 import numpy as np
 import pytest
 
-from deepbore import Categorical, Integer, Outcome, Real, SearchSpace, Study
+from deepbore import Categorical, Integer, Outcome, Real, SearchSpace, Study, plots
 from deepbore.cli.main import main
 from deepbore.errors import PointError, SettingError, TrialError
 
@@ -201,17 +203,35 @@ def test_a_trial_that_is_named_twice_runs_again_once(tmp_path, capsys):
         study.close()
 
 
-def test_an_edit_that_ends_a_condition_takes_the_parameter_with_it():
-    space = {"opt": Categorical(["sgd", "adam"]), "momentum": Real(0, 1, when={"opt": "sgd"})}
-    study = Study(space, seed=0)
-    study.enqueue({"opt": "sgd", "momentum": 0.5})
-    study.edit(study.ask_one(), {"opt": "adam"})
+def conditional():
+    """Two branches, one of them with a branch of its own, and a parameter of both."""
+    return {
+        "optimizer": Categorical(["sgd", "adam"]),
+        "momentum": Real(0, 1, when={"optimizer": ["sgd"]}),
+        "nesterov": Categorical(["yes", "no"], when={"momentum": ">= 0.5"}),
+        "beta": Real(0, 1, when={"optimizer": ["adam"]}),
+        "lr": Real(0, 1),
+    }
+
+
+def test_an_edit_drops_what_it_makes_inactive_and_leaves_open_what_it_makes_active():
+    study = Study(conditional(), seed=0)
+    whole = {"optimizer": "sgd", "momentum": 0.7, "nesterov": "no", "lr": 0.5}
+    study.enqueue(whole)
     trial = study.ask_one()
-    assert trial.params == {"opt": "adam"}
-    with pytest.raises(PointError, match="inactive"):
+    study.edit(trial, {"momentum": 0.25})
+    trial = study.ask_one()
+    assert trial.params == {"optimizer": "sgd", "momentum": 0.25, "lr": 0.5}
+    study.edit(trial, {"optimizer": "adam", "momentum": None})
+    trial = study.ask_one()
+    assert trial.params == {"optimizer": "adam", "beta": trial.params["beta"], "lr": 0.5}
+    with pytest.raises(PointError, match="inactive parameters must be left out, but 'momentum'"):
         study.edit(trial, {"momentum": 0.1})
-    study.edit(trial, {"opt": "sgd", "momentum": 0.1})
-    assert study.ask_one().params == {"opt": "sgd", "momentum": 0.1}
+    with pytest.raises(PointError, match="parameters must be among"):
+        study.edit(trial, {"momentu": 0.1})
+    assert study.trials[trial.id].status.name == "PENDING"
+    study.edit(trial, {"optimizer": "sgd", "momentum": 0.7, "nesterov": "no"})
+    assert study.ask_one().params == whole
 
 
 def test_a_trial_is_edited_before_it_runs():
@@ -226,3 +246,35 @@ def test_a_trial_is_edited_before_it_runs():
     with pytest.raises(PointError):
         study.edit(second, {"k": 99})
     assert study.trials[second.id].status.name == "PENDING"
+
+
+def test_the_page_and_notebooks_begin_with_the_ten_lines(tmp_path):
+    path = tmp_path / "run.jsonl"
+    study = Study({"<b>lr": Real(0, 1)}, seed=0, journal=path)
+    for k, trial in enumerate(study.ask(4)):
+        study.tell(trial, Outcome.failure("<script>alert(1)</script>") if k else 1.0)
+    study.close()
+    page = plots.report(study.state.observations.ledger.described(study.state.header()))
+    first = page.partition("<section>")[2].partition("</section>")[0]
+    assert "<h2>In ten lines</h2>" in first
+    drawn = unescape(re.sub("<[^>]*>", "", first.replace("</b><span>", ": ").replace("<div><b>", "\n")))
+    assert drawn.split("\n")[3:] == [*str(study.summary()).splitlines(), ""]
+    assert "<script>" not in first
+    assert "&lt;b&gt;lr=" in first
+    assert study.summary()._repr_html_() in study._repr_html_()
+    assert main(["report", str(path), "--quick"]) == 0
+    assert first in path.with_suffix(".html").read_text()
+
+
+@pytest.mark.parametrize("kind", ["empty", "preferences", "several"])
+def test_runs_of_all_kinds_have_ten_lines_at_most(kind):
+    more = {"preferences": {"preferences": True}, "several": {"directions": ["minimize", "maximize"]}}.get(kind, {})
+    study = Study({"x": Real(0, 1)}, seed=0, **more)
+    trials = study.ask(3)
+    if kind == "preferences":
+        study.prefer(trials[0], trials[1])
+    elif kind == "several":
+        study.tell(trials[0], [1.0, 2.0])
+    page = plots.report(study.state.observations.ledger.described(study.state.header()))
+    lines = page.partition('<div class="lines">')[2].partition("</section>")[0].count("<div>")
+    assert 3 <= lines == len(str(study.summary()).splitlines()) <= 10

@@ -131,6 +131,51 @@ def test_the_page_works_in_a_browser(browser, run):
 
 
 @pytest.mark.slow
+def test_every_chart_is_drawn_on_a_phone_and_the_names_of_axes_are_within_it(browser, tmp_path):
+    study = Study({"lr": Real(1e-5, 0.1, log=True), "units": Integer(16, 512), "kind": Categorical(["a", "b"])}, seed=0)
+    study.optimize(lambda params: params["lr"] * params["units"], 12, progress=False)
+    study.fit()
+    (tmp_path / "report.html").write_text(plots.report(study))
+    tab, said = opened(browser, tmp_path / "report.html", 375)
+    for place in tab.query_selector_all("[data-chart]"):
+        place.scroll_into_view_if_needed()
+        tab.wait_for_timeout(300)
+    assert tab.evaluate("document.querySelectorAll('[data-chart]:not(.js-plotly-plot)').length") == 0
+    outside = (
+        "[...document.querySelectorAll('.xtitle')].filter((each) => { const name = each.getBoundingClientRect(), "
+        "chart = each.closest('[data-chart]').getBoundingClientRect(); return name.right > chart.right + 1 "
+        "|| name.left < chart.left - 1 || name.bottom > chart.bottom + 1; }).map((each) => each.textContent)"
+    )
+    assert tab.evaluate(outside) == []
+    assert said == []
+    tab.close()
+
+
+@pytest.mark.slow
+def test_paper_is_white_and_holds_all_charts_and_the_whole_table(browser, tmp_path):
+    path = write_run(tmp_path / "many", [float(k) for k in range(60)])
+    reported(path)
+    tab, said = opened(browser, path / "report.html", 1300, "dark")
+    ink = "getComputedStyle(document.querySelector('.xtitle')).fill"
+    widest = "Math.max(...[...document.querySelectorAll('.main-svg')].map((each) => each.clientWidth))"
+    night = tab.evaluate(ink)
+    tab.emulate_media(media="print")
+    tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert tab.evaluate(ink) == "rgb(51, 51, 51)" != night
+    assert tab.evaluate(widest) <= 700
+    assert tab.evaluate("document.querySelector('.scroll.high').clientHeight > 1000")
+    assert tab.evaluate("getComputedStyle(document.getElementById('filter').parentElement).display") == "none"
+    tab.emulate_media(media="screen")
+    tab.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert tab.evaluate(ink) == night
+    tab.wait_for_timeout(1500)  # charts grow again in their own time
+    assert tab.evaluate(widest) > 700
+    assert said == []
+    tab.close()
+
+
+@pytest.mark.slow
 def test_nothing_is_cut_in_a_window_of_any_width_by_day_and_by_night(browser, run):
     append_lines(run, 4)
     reported(run)

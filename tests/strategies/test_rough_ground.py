@@ -10,7 +10,6 @@ from sklearn.ensemble import RandomForestRegressor
 from deepbore import (
     Budget,
     Categorical,
-    ChebyshevLabels,
     KernelPLS,
     Outcome,
     Real,
@@ -19,6 +18,7 @@ from deepbore import (
     ValueGradedLabels,
 )
 from deepbore.errors import SettingError
+from deepbore.labels import ObjectiveLabels
 from deepbore.loop.engine import Engine
 from deepbore.strategies import ModelStrategy, RoughGround
 from plane import SQUARE
@@ -68,7 +68,8 @@ def test_its_forest_is_scikit_learns_on_the_rows_of_the_run():
     other.fit(view)
     x, z = SPACE.points.features(view.batch.points).float().numpy(), view.batch.z.mean(-1).numpy()
     seed = int(other.model.get_extra_state()["seed"])
-    forest = RandomForestRegressor(20, max_features="sqrt", random_state=seed).fit(x, z)
+    forest = RandomForestRegressor(20, max_features="sqrt", random_state=seed)
+    forest.fit(x, z, sample_weight=view.batch.weight.numpy())
     points = SPACE.points.sobol(64, seed=3)
     expected = forest.predict(SPACE.points.features(points).float().numpy())
     np.testing.assert_allclose(other.model.posterior(points).mean.numpy(), expected, atol=1e-6)
@@ -99,7 +100,7 @@ def test_a_default_study_has_a_forest_after_the_design():
 def test_it_refuses_a_front_and_numbers_outside_their_ranges():
     RoughGround().check(SPACE, ValueGradedLabels())
     with pytest.raises(SettingError, match="grades a front"):
-        RoughGround().check(SPACE, ChebyshevLabels())
+        RoughGround().check(SPACE, ObjectiveLabels(2))
     for wrong in ({"every": 1}, {"trees": 0}, {"rows": 0}):
         with pytest.raises(SettingError, match=next(iter(wrong))):
             RoughGround(**wrong)

@@ -170,6 +170,8 @@ class BaseKernelPLS(Classifier):
     @property
     def explained(self) -> float:
         """The share of the variance of the better half of the labels that the other rows explain, at most 1."""
+        if self.space is None:  # it has no rows yet
+            return 0.0
         z = self._data[:, 0]
         better = z >= z.median() if len(z) else z > 0
         spread = z[better].var(correction=0) if len(z) else z.sum()

@@ -21,6 +21,7 @@ from deepbore.plots.page.sections import (
     failures_section,
     former_values,
     parallel_section,
+    summary_section,
     trials_section,
     trials_table,
 )
@@ -90,7 +91,7 @@ def _sections(record: Ledger, study: "Study | None", times: str | Path | None) -
         learned = learned_sections(study)
     spans = spans_of(record, times)
     how = [history_section(record)] if record.k == 1 else trade_off_sections(record)
-    first = [*how, curves_section(record), best_section(record), parallel_section(record)]
+    first = [summary_section(record), *how, curves_section(record), best_section(record), parallel_section(record)]
     last = [failures_section(record), timeline_section(record, spans), trials_section(record)]
     yield from (section for section in [*first, *learned, *last] if section is not None)
 

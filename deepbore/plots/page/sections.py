@@ -10,6 +10,7 @@ from typing import Any
 
 from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
+from deepbore.data.summary import summary_of
 from deepbore.data.trial import Trial
 from deepbore.plots.on_plotly import Drawing, drawing
 from deepbore.plots.parallel_chart import Parallel, parallel_chart
@@ -38,6 +39,16 @@ class Section:
     charts: Sequence[Drawing] = ()
     html: str = ""
     grid: str = ""
+
+
+def summary_section(record: Ledger) -> Section:
+    """A run in at most ten lines, as text: those of `deepbore summary`."""
+    said = summary_of(record, record.space, record.header.get("objectives") or ())
+    rows = (
+        f"<div><b>{_text(what)}</b><span>{_text(text)}</span></div>"
+        for what, _, text in (line.partition(": ") for line in said.lines)
+    )
+    return Section("In ten lines", html=f'<div class="lines">{"".join(rows)}</div>')
 
 
 def parallel_section(record: Ledger) -> Section | None:

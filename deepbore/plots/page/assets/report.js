@@ -13,6 +13,8 @@ const deepbore = (() => {
   // --- light and dark -----------------------------------------------------------------------------------------------
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const touch = matchMedia("(pointer: coarse)");
+  let prints = false; // dark ink on white paper, as wide as the paper
+  const isDark = () => dark.matches && !prints;
   const night = { "#1f3b73": "#8fb4ff", "#1a7f5a": "#3fbf8c", "#b8bcc2": "#6b737d", "#8a9099": "#8f979f",
                   "#c0392b": "#f0776a", "#d9822b": "#f0a04b", "#ffffff": "#1b2026", "#f3f5f6": "#262c33",
                   "#b9dccd": "#24503f", "#d5d9dd": "#3a424a", "#c3d3cb": "#3c524a", "#a9cdbd": "#3f6b5a",
@@ -27,7 +29,7 @@ const deepbore = (() => {
       [name, dimmed(each, ofColours.test(name) && !(each && each.constructor === Object))]));
   };
   const looks = () => {
-    const [ink, line, edge, card] = dark.matches ? ["#d5dade", "#333b44", "#77818b", "#262c33"]
+    const [ink, line, edge, card] = isDark() ? ["#d5dade", "#333b44", "#77818b", "#262c33"]
                                                  : ["#333", "#eceff1", "#9aa4ad", "#fff"];
     const axis = { gridcolor: line, zeroline: false, linecolor: edge, ticks: "outside", tickcolor: edge, ticklen: 4,
                    automargin: true, exponentformat: "power", minexponent: 4 };
@@ -47,12 +49,13 @@ const deepbore = (() => {
   // --- charts -------------------------------------------------------------------------------------------------------
   const turned = ({ data, layout }) => { // x runs down, y to the right
     const swapped = (each) => ({ ...each, x: each.y, y: each.x });
-    const upright = layout.annotations.map((each) => (each.xshift // a tick, else the name of an axis
+    const upright = (layout.annotations || []).map((each) => (each.xshift // a tick, else the name of an axis
       ? { ...swapped(each), xanchor: "center", yanchor: "top", xshift: 0, yshift: -2 }
       : { ...swapped(each), x: layout.yaxis.range[0], xanchor: "left", yanchor: "bottom", yshift: 3 }));
     return {
       data: data.map(swapped),
       layout: { ...layout, annotations: upright, height: 54 * (layout.xaxis.range[1] - layout.xaxis.range[0]) + 20,
+                shapes: (layout.shapes || []).map((each) => ({ ...each, x0: each.y0, x1: each.y1, y0: each.x0, y1: each.x1 })),
                 xaxis: { ...layout.yaxis, range: [layout.yaxis.range[0] - 0.02, 1.08] },
                 yaxis: { ...layout.xaxis, range: [layout.xaxis.range[1], layout.xaxis.range[0]] } },
     };
@@ -76,6 +79,16 @@ const deepbore = (() => {
   };
   const brushed = (chart) => (!within || !chart.turns ? chart : { ...chart, data: chart.data.map((trace) => (trace.trials
     ? { ...trace, y: trace.y.map((y, k) => (within.has(trace.trials[k]) ? y : null)) } : trace)) });
+  const wrapped = (axis, room) => { // the title of an axis in as many lines as it needs, and how many
+    const words = axis.title && axis.title.text ? axis.title.text.split(" ") : [], lines = [""];
+    for (const word of words) {
+      const k = lines.length - 1;
+      if (!lines[k]) lines[k] = word;
+      else if (6.6 * (lines[k].length + 1 + word.length) <= room) lines[k] += " " + word;
+      else lines.push(word);
+    }
+    return lines.length < 2 ? [axis, 1] : [{ ...axis, title: { ...axis.title, text: lines.join("<br>") } }, lines.length];
+  };
   const draw = (place) => {
     const chart = given.charts[place.dataset.chart];
     for (const trace of chart.data) {
@@ -91,16 +104,20 @@ const deepbore = (() => {
     }
     const isNarrow = place.clientWidth < chart.turns;
     const shown = isNarrow ? turned(brushed(chart)) : brushed(chart);
-    const { data, layout } = dark.matches ? dimmed({ data: shown.data, layout: shown.layout }) : shown;
+    const { data, layout } = isDark() ? dimmed({ data: shown.data, layout: shown.layout }) : shown;
     const { axis, whole } = looks();
     const axes = Object.fromEntries(["xaxis", "yaxis"].map((name) => [name, { ...axis, ...(layout[name] || {}) }]));
+    const [titled, lines] = wrapped(axes.xaxis, place.clientWidth - 90);
+    axes.xaxis = titled;
+    const below = 16 * (lines - 1), margin = { ...whole.margin, ...layout.margin };
     const named = data.filter((trace) => trace.name && trace.showlegend !== false).length;
-    const height = layout.height + (place.clientWidth < 500 && layout.showlegend !== false ? 18 * Math.max(0, named - 2) : 0);
+    const height = layout.height + below + (place.clientWidth < 500 && layout.showlegend !== false ? 18 * Math.max(0, named - 2) : 0);
     place.style.height = `${height}px`;
     place.dataset.narrow = isNarrow;
     delete place.dataset.before;
     const bar = chart.turns ? [["toImage"]] : [[...buttons(chart), "zoom2d", "pan2d", "resetScale2d", "toImage"]];
-    Plotly.react(place, data, { ...whole, ...layout, ...axes, height, uirevision: String(isNarrow) },
+    Plotly.react(place, data, { ...whole, ...layout, ...axes, height, ...(prints ? { width: place.clientWidth, autosize: false } : {}),
+                   margin: { ...margin, b: margin.b + below }, uirevision: String(isNarrow) },
                    { responsive: true, displaylogo: false, ...(chart.log || touch.matches ? { displayModeBar: true } : {}), modeBarButtons: bar });
     if (place.dataset.listens) return;
     place.dataset.listens = true;
@@ -137,9 +154,14 @@ const deepbore = (() => {
     places = now;
   };
   const drawn = () => places.filter((place) => place.classList.contains("js-plotly-plot"));
-  window.addEventListener("beforeprint", () => {
-    for (const place of places) if (!place.classList.contains("js-plotly-plot")) draw(place);
-  });
+  const printing = (begins) => {
+    prints = begins;
+    document.body.classList.toggle("prints", begins);
+    (begins ? places : drawn()).forEach(draw);
+    if (!begins) drawn().forEach((place) => Plotly.Plots.resize(place));
+  };
+  window.addEventListener("beforeprint", () => printing(true));
+  window.addEventListener("afterprint", () => printing(false));
   dark.addEventListener("change", () => drawn().forEach(draw));
   window.addEventListener("resize", () => {
     for (const place of drawn()) {
