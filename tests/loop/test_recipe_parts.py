@@ -32,7 +32,7 @@ from deepbore.loop.recipe import (
     short_form,
     shown,
 )
-from deepbore.strategies import ModelStrategy, NearBest, Strategy, Turns
+from deepbore.strategies import Evolution, ModelStrategy, NearBest, Strategy, Turns
 from plane import LINE, SQUARE
 from rungs import EPOCHS
 
@@ -72,7 +72,7 @@ def test_defaults_are_those_of_the_space():
     assert recipe.n_initial == N_INITIAL == 10
     assert recipe.given == frozenset()
     assert type(recipe.labels) is ValueGradedLabels
-    assert [type(each) for each in recipe.strategy.others] == [NearBest]
+    assert [type(each) for each in recipe.strategy.others] == [NearBest, Evolution]
     assert Recipe.resolve(SQUARE, n_initial=3).n_initial == 3
 
 
@@ -166,7 +166,7 @@ def test_a_header_names_the_short_form_and_the_turns_unless_a_strategy_was_given
         "given": ["labels"],
         "edition": 1,
     }
-    assert len(described["turns"]) == 1
+    assert len(described["turns"]) == 2
     assert Recipe.resolve(SQUARE, classifier=RandomForest(trees=3)).described["turns"] == []
     recipe = Recipe.resolve(SQUARE, strategy=ModelStrategy(KernelPLS()))
     assert recipe.described == {

@@ -133,7 +133,7 @@ def test_what_nobody_tells_is_given_up_and_batches_are_taken_in_whole():
 # --- its share -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("own", "others", "share"), [(0, 0, 0.25), (1, 0, 0.5), (0, 1, 0.0), (1, 1, 0.25)])
+@pytest.mark.parametrize(("own", "others", "share"), [(0, 0, 0.5), (1, 0, 0.75), (0, 1, 0.25), (1, 1, 0.5)])
 def test_the_share_follows_the_gains(own, others, share):
     gains = Gains()
     gains.own, gains.others = own, others
