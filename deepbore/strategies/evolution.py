@@ -43,8 +43,8 @@ class Evolution(Strategy):
 
     In `Turns` it claims a quarter to three quarters of single proposals, by what it has gained lately beside what the
     others have (`Gains`), and of the rest it has its turns as they do. That is the price of an insurance: on smooth
-    ground, where the others would add digits, a run of a thousand trials ends with fewer of them. A search that has converged, or is stuck where
-    values are worse than the best, begins anew at a random place with twice the offspring.
+    ground, where the others would add digits, a run of a thousand trials ends with fewer of them. A search that has
+    converged, or is stuck where values are worse than the best, begins anew at a random place with twice the offspring.
 
     It applies in continuous spaces without fixed parameters, to one objective without budgets, constraints or earlier
     tasks, from 300 trials on.
