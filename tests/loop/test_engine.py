@@ -44,7 +44,7 @@ def test_a_failed_ask_leaves_the_study_as_it_was(error, make):
     for study in (failing, sound):
         go_on(study, 12)
     pending = [failing.ask(8), sound.ask(8)]
-    failing.recipe.acquisition.armed = error()
+    failing.state.recipe.acquisition.armed = error()
     with pytest.raises(error):
         failing.ask()
     assert len(failing.trials) == 20
