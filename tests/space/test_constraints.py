@@ -68,9 +68,9 @@ def test_constraints_are_brute_force(case, seed):
         assert not len(allowed) if "no configuration meets" in refused else "not among the choices" in refused
         return
     assert constrained.cardinality == len(allowed)
-    assert torch.equal(constrained.enumerate(), allowed)
+    assert torch.equal(constrained.points.enumerate(), allowed)
     inside = set(space.points.identify(allowed))
-    samples, sobol = constrained.sample(30, generator(seed)), constrained.points.sobol(20, seed)
+    samples, sobol = constrained.points.sample(30, generator(seed)), constrained.points.sobol(20, seed)
     near = constrained.points.neighbours(samples, 40, generator(seed))
     for points in (samples, sobol, near):
         assert set(space.points.identify(points)) <= inside
@@ -80,7 +80,7 @@ def test_constraints_are_brute_force(case, seed):
     as_function = SearchSpace(
         space.parameters, constraints=[lambda p, e=e: meets(p, e, space.names) for e in expressions]
     )
-    assert torch.equal(as_function.enumerate(), allowed)
+    assert torch.equal(as_function.points.enumerate(), allowed)
     assert as_function.cardinality == len(allowed)
     assert SearchSpace.from_dict(json.loads(json.dumps(constrained.to_dict()))) == constrained
     assert pickle.loads(pickle.dumps(constrained)) == constrained
@@ -104,10 +104,10 @@ def test_fixed_values_are_brute_force(space, data):
     kept = [all(params.get(name, value) == value for name, value in fixed.items()) for params in space.decode(points)]
     allowed = points[torch.tensor(kept)]
     assert still.cardinality == len(allowed)
-    assert torch.equal(still.enumerate(), allowed)
+    assert torch.equal(still.points.enumerate(), allowed)
     assert still.points.permitted(points).tolist() == kept
     inside = set(space.points.identify(allowed))
-    samples = still.sample(20, generator())
+    samples = still.points.sample(20, generator())
     for drawn in (
         samples,
         still.points.sobol(20, 0),
