@@ -111,6 +111,8 @@ def section(half: str, workers: int) -> list[str]:
 
 
 def _named(table: str) -> str:
+    """A table of `ground` with the names of this page, and without kinds of tasks."""
+    table = table.replace("| all |  |", "| all |")
     for method, name in NAMES.items():
         table = table.replace(f"| {method} |", f"| {name} |")
     return table

@@ -133,7 +133,7 @@ def test_what_is_worse_than_the_reference_is_not_looked_for(tmp_path):
     late = [trial.params for trial in study.trials[12:]]
     assert sum(0.4 < params["x"] < 0.6 and params["y"] < 0.1 for params in late) >= 10
     study.close()
-    assert Study.load(path).labels.reference == (0.55, 0.55)
+    assert Study.load(path).state.recipe.labels.reference == (0.55, 0.55)
 
 
 class Certain(GaussianPosterior):
