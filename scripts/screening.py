@@ -25,7 +25,7 @@ import deepbore as db
 from deepbore.classifiers import Classifier
 from deepbore.classifiers.networks.network import Training
 from deepbore.labels import LabelledBatch
-from deepbore.problems import Problem, suites
+from deepbore.problems import suites
 from deepbore.strategies.cma_es import CMAES
 from deepbore.strategies.evolution import shares
 from harness.measuring import Row, complete, grid, rows
@@ -55,18 +55,11 @@ def evolved(problem_name: str, seed: int, n: int) -> tuple[torch.Tensor, torch.T
     points, values = [], []
     while sum(map(len, points)) < n:
         drawn = search.offspring(search.size, generator)
-        found = torch.tensor([sign * float(problem(each)) for each in decoded(problem, drawn)], dtype=torch.float64)
+        found = torch.tensor([sign * float(problem(each)) for each in problem.space.decode(drawn)], dtype=torch.float64)
         search.adapt(drawn, found)
         points.append(drawn)
         values.append(found)
     return torch.cat(points)[:n], torch.cat(values)[:n], search.size
-
-
-def decoded(problem: Problem, points: torch.Tensor) -> list[dict[str, float]]:
-    """Configurations of points of the unit cube."""
-    ends = [(each.low, each.high) for each in problem.space.parameters.values()]
-    low, high = (np.array(each) for each in zip(*ends, strict=True))
-    return [dict(zip(problem.space.names, map(float, x), strict=True)) for x in low + (high - low) * points.numpy()]
 
 
 def within(scores: np.ndarray, values: np.ndarray, size: int) -> float:

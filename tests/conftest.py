@@ -16,6 +16,8 @@ from processes import is_gone
 settings.register_profile("timeless", deadline=None)  # on a busy machine anything takes long at times
 settings.load_profile("timeless")
 
+CHROMIUM = next((path for path in map(Path, ["/usr/bin/chromium", "/usr/bin/google-chrome"]) if path.exists()), None)
+
 # Shells have processes in the background ignore Ctrl-C, and these hand that on: some tests are about Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -96,3 +98,14 @@ def by_budget(tmp_path):
     study.add({"x": x, "y": x}, [0.1, 0.5, 0.6, 0.3, 0.4], budgets=[1, 1, 1, 9, 9])
     study.fit()
     return study, read_record(path)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield chromium
+        chromium.close()

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from deepbore.dashboard.content import chart_data, may_count, written
+from deepbore.dashboard.content import chart_data, lowest_so_far, may_count, written
 from deepbore.dashboard.runs import Entry
 from deepbore.data.ledger import Ledger
 from deepbore.data.trial import sign_of
@@ -65,9 +65,7 @@ def best_line(ledger: Ledger) -> tuple[np.ndarray, np.ndarray]:
     order = order[ledger.tasks[order] == 0]
     if ledger.budget is not None and len(order):
         order = order[ledger.budgets[order] == ledger.budgets[order].max()]
-    values = np.where(may_count(ledger)[order], ledger.values[order, 0], np.inf)
-    lowest = np.minimum.accumulate(values) if len(values) else values
-    changes = np.flatnonzero(np.diff(lowest, prepend=np.inf) < 0)
+    lowest, changes = lowest_so_far(np.where(may_count(ledger)[order], ledger.values[order, 0], np.inf))
     if len(changes) and changes[-1] != len(lowest) - 1:
         changes = np.append(changes, len(lowest) - 1)
     return changes + 1, ledger.signs[0] * lowest[changes]

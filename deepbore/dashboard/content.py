@@ -218,12 +218,16 @@ def part_of(record: Ledger) -> Ledger:
 def some_rows(record: Ledger) -> np.ndarray:
     """Rows to draw of a long run: the best, the newest, others evenly, and each that was the best once (ascending)."""
     values = record.values[:, 0]
-    counted = np.where(may_count(record), values, np.inf)
-    lowest = np.minimum.accumulate(counted)
-    was_best = np.flatnonzero(np.diff(lowest, prepend=np.inf) < 0)
+    _, was_best = lowest_so_far(np.where(may_count(record), values, np.inf))
     pending = record.statistics.pending[-SHOWN // 10 :]
     rows: np.ndarray = np.unique(np.concatenate([thinned(values, SHOWN), was_best[-SHOWN:], pending]))
     return rows
+
+
+def lowest_so_far(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest of the values up to each (n), and where it falls (ascending); infinite values don't count."""
+    lowest = np.minimum.accumulate(values)
+    return lowest, np.flatnonzero(np.diff(lowest, prepend=np.inf) < 0)
 
 
 def may_count(record: Ledger) -> np.ndarray:

@@ -90,14 +90,9 @@ class Evolution(Strategy):
         """Never raises: where the strategy does not apply, it proposes nothing."""
 
     def applies(self, view: View) -> bool:
-        if (
-            view.batch is None
-            or not view.has_plain_outcomes
-            or not view.space.points.is_continuous
-            or view.space.points.is_fixed
-        ):
-            return False
-        return len(view.space) > 1 and view.observations.ledger.statistics.n_complete >= self.begin
+        is_plain = view.batch is not None and view.has_plain_outcomes and len(view.space) > 1
+        has_place = view.space.points.is_continuous and not view.space.points.is_fixed
+        return is_plain and has_place and view.observations.ledger.statistics.n_complete >= self.begin
 
     def is_urgent(self, view: View) -> bool:
         return self.gains.are_due()

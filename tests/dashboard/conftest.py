@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,6 @@ from deepbore.dashboard.runs import Shelf
 from deepbore.dashboard.security import Access
 from deepbore.dashboard.server import application
 from watched import SPACE, TOKEN, begun, value_of
-
-CHROMIUM = next((path for path in map(Path, ["/usr/bin/chromium", "/usr/bin/google-chrome"]) if path.exists()), None)
 
 
 @pytest.fixture
@@ -47,17 +44,6 @@ def client(folder):
         return found
 
     return make
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

@@ -1,15 +1,11 @@
 """Fixtures of several files on pictures."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from deepbore import Outcome, Study
 from pictured import DOTTED
 from plane import SQUARE
-
-CHROMIUM = next((path for path in map(Path, ["/usr/bin/chromium", "/usr/bin/google-chrome"]) if path.exists()), None)
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +37,3 @@ def after_a_task():
         study.tell(trial, (trial.params["x"] - 0.3) ** 2 + trial.params["y"])
     study.fit()
     return study
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield chromium
-        chromium.close()

@@ -19,10 +19,10 @@ from deepbore import (
     Study,
 )
 from deepbore.errors import SettingError
-from deepbore.loop.engine import Engine
 from deepbore.problems.benchmarks.rotated import Rotated
 from deepbore.strategies import Evolution, ModelStrategy, NearBest, Turns
 from deepbore.strategies.evolution import Gains, shares
+from viewed import view_after
 
 PLANE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 
@@ -32,12 +32,7 @@ def bowl(params):
 
 
 def view_of(space=PLANE, trials=24, function=bowl, **settings):
-    study = Study(space, seed=0, **settings)
-    if trials:
-        points = space.decode(space.points.sobol(trials, seed=1))
-        study.add({name: [each[name] for each in points] for name in space.names}, [function(each) for each in points])
-        study.ask()
-    return replace(Engine(study.state).view(), first=ModelStrategy(KernelPLS()))
+    return view_after(space, trials, function, **settings)
 
 
 def told(study, asked, function):

@@ -22,6 +22,7 @@ from deepbore.labels import ObjectiveLabels
 from deepbore.loop.engine import Engine
 from deepbore.strategies import ModelStrategy, RoughGround
 from plane import SQUARE
+from viewed import view_after
 
 SPACE = SearchSpace({"x": Real(0, 1), "c": Categorical(["a", "b", "d"])})
 
@@ -32,12 +33,7 @@ def step(params):
 
 
 def view_of(space=SPACE, trials=24, function=step, **settings):
-    study = Study(space, seed=0, **settings)
-    if trials:
-        points = space.decode(space.points.sobol(trials, seed=1))
-        study.add({name: [each[name] for each in points] for name in space.names}, [function(each) for each in points])
-        study.ask()
-    return replace(Engine(study.state).view(), first=ModelStrategy(KernelPLS()))
+    return view_after(space, trials, function, **settings)
 
 
 def test_it_applies_where_there_are_unordered_choices_and_one_plain_objective():

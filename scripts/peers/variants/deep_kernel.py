@@ -11,14 +11,7 @@ from torch import Tensor
 
 from deepbore.classifiers.kernel.least_squares import KernelPLS
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.networks.network import (
-    Loss,
-    NetworkClassifier,
-    NetworkFactory,
-    OptimizerFactory,
-    SchedulerFactory,
-    Training,
-)
+from deepbore.classifiers.networks.network import NetworkClassifier, Training
 from deepbore.classifiers.networks.stacked import Given
 from deepbore.classifiers.posterior import GaussianPosterior
 from deepbore.labels.datamodule import LabelledBatch
@@ -46,13 +39,6 @@ class DeepKernel(NetworkClassifier):
         members: m >= 1.
         kernel_rows: the maximum number of rows of the kernel, >= 1.
         training: steps, learning rate, warm start, ...
-        network: a factory (number of features, number of outputs) -> module, or a module to copy, in place of `hidden`
-            and `activation`.
-        optimizer: a function of the parameters, as `partial(torch.optim.AdamW, lr=1e-3)`; None for Adam.
-        lr_scheduler: a function of the optimizer, as `partial(ExponentialLR, gamma=0.99)`; see `Training.lr_interval`.
-        loss: a function of scores and labels (B x k each); None for squared errors.
-        rows: maximal number of rows that an iteration of the networks learns from; None for as many as its steps can
-            see, so that every row is seen in time.
 
     Raises:
         SettingError: for a number outside its range.
@@ -75,13 +61,8 @@ class DeepKernel(NetworkClassifier):
         members: int = 3,
         kernel_rows: int = KERNEL_ROWS,
         training: Training | None = None,
-        network: NetworkFactory | None = None,
-        optimizer: OptimizerFactory | None = None,
-        lr_scheduler: SchedulerFactory | None = None,
-        loss: Loss | None = None,
-        rows: int | None = None,
     ):
-        super().__init__(hidden, activation, network, members, training, optimizer, lr_scheduler, loss, rows)
+        super().__init__(hidden, activation, members=members, training=training)
         whole(1, kernel_rows=kernel_rows)
         self.kernel_rows = kernel_rows
 
