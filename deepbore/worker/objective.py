@@ -4,6 +4,7 @@ import ast
 import inspect
 import linecache
 import re
+import signal
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -68,6 +69,8 @@ def _evaluated(objective: Any, trial: Trial) -> Outcome:
     except BaseException as error:  # every exception is a failed trial, unless it ends programs
         if not isinstance(error, (Exception, SystemExit)) and type(error).__name__ != "CancelledError":  # asyncio's
             raise
+        if isinstance(error, SystemExit) and comes_from_a_signal(error):  # as of Ray, which ends its workers so
+            raise
         if any(each.__name__ == "TrialPruned" for each in type(error).__mro__):
             return Outcome.pruned(str(error) or None)
         failure = Outcome.failure(in_words(error))
@@ -76,6 +79,13 @@ def _evaluated(objective: Any, trial: Trial) -> Outcome:
         if isinstance(error, KeyError) and missing and reads_from(error, params):
             failure = UnknownName(status=failure.status, reason=failure.reason, missing=missing)
         return replace(failure, attributes={"traceback": _last_lines(error)})
+
+
+def comes_from_a_signal(error: SystemExit) -> bool:
+    """Whether a handler of a signal has ended the program, and not the objective that ran at that moment."""
+    handlers = [signal.getsignal(each) for each in signal.valid_signals()]
+    codes = [getattr(getattr(each, "__func__", each), "__code__", None) for each in handlers]
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def reads_from(error: KeyError, params: dict[str, Any]) -> bool:

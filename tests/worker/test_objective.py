@@ -1,5 +1,9 @@
 """One evaluation: what an objective may return and raise. No study, no space."""
 
+import os
+import signal
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -8,8 +12,9 @@ import torch
 
 import objectives
 from deepbore import ExecutorEvaluator, ProcessEvaluator, SerialEvaluator, minimize
-from deepbore.data.outcome import Outcome
+from deepbore.data.outcome import Mistake, Outcome
 from deepbore.data.trial import Trial
+from deepbore.worker.objective import evaluate
 from evaluating import evaluated
 from plane import LINE
 from processes import is_gone
@@ -106,3 +111,22 @@ def test_a_default_device_that_an_objective_sets_is_taken_back():
     result = minimize(objective, LINE, 14, seed=0)
     assert len(result.values) == 14
     assert torch.empty(0).device == torch.device("cpu")
+
+
+def ends_by_a_signal(params):
+    """Is stopped at its second call as Ray stops its workers: by a signal whose handler exits."""
+    if params["k"] == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(1)
+    sys.exit("the program's own")
+
+
+# regression: the run ended with the advice to fix the objective
+def test_a_signal_that_ends_a_worker_is_no_mistake_of_the_objective():
+    former = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit("from outside"))
+    try:
+        with pytest.raises(SystemExit, match="from outside"):
+            evaluate(ends_by_a_signal, Trial(0, {"k": 1}))
+        assert isinstance(evaluate(ends_by_a_signal, Trial(0, {"k": 0})), Mistake)
+    finally:
+        signal.signal(signal.SIGTERM, former)
