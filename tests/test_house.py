@@ -60,7 +60,7 @@ def test_a_room_imports_only_from_rooms_on_its_left(path):
             assert ROOMS.index(other) < ROOMS.index(room), f"{room} imports {other}"
 
 
-SHOWS = {"text", "errors", "validation", "data", "cli", "plots", "dashboard", "worker", "integrations"}
+SHOWS = {"text", "errors", "validation", "data", "plots", "dashboard", "worker", "integrations"}
 
 
 def test_the_dashboard_shows_runs_and_runs_none():
@@ -68,7 +68,6 @@ def test_the_dashboard_shows_runs_and_runs_none():
         rooms = {name.split(".")[1] for name in imports(path) if "." in name}
         assert rooms <= SHOWS, path.name
         assert path.name == "shared.py" or not rooms & {"worker", "integrations"}, path.name
-        assert {name for name in imports(path) if ".cli" in name} <= {"deepbore.cli.run_directory"}, path.name
 
 
 def test_no_door_is_imported_by_what_it_opens():
