@@ -12,10 +12,17 @@
     made.addEventListener("click", click);
     return made;
   };
-  const drawable = new Promise((ready) => { // when plotly.js, the last script, is there
-    if (document.readyState === "complete") ready();
-    else document.addEventListener("DOMContentLoaded", ready);
-  });
+  const painted = () => new Promise((ready) => { requestAnimationFrame(() => setTimeout(ready)); }); // what is put there
+  let loading = null;
+  const drawable = (picture) => { // plotly.js is there; it begins after a first picture, which needs none of it
+    loading ||= picture().then(painted).then(() => performance.mark("first picture")).catch(console.error).then(() => new Promise((ready, fail) => {
+      const script = make("script", { src: "/assets/plotly.js" });
+      script.addEventListener("load", ready);
+      script.addEventListener("error", () => { loading = null; fail(new Error("plotly.js does not load")); });
+      document.head.append(script);
+    }));
+    return loading;
+  };
   const says = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
   // --- the token ----------------------------------------------------------------------------------------------------
@@ -161,8 +168,7 @@
       });
       if (part.said !== data.html) { part.html.innerHTML = data.html; part.said = data.html; } // escaped by the server
     };
-    const take = (answer) => {
-      version = answer.version;
+    const arrange = (answer) => { // sections and facts; which charts are new
       const fresh = new Set();
       const names = answer.order.map(([name]) => name);
       for (const [name, part] of parts) if (!names.includes(name)) { part.element?.remove(); parts.delete(name); }
@@ -177,19 +183,32 @@
       }
       const wanted = names.filter((name) => name[0] !== "*").map((name) => parts.get(name).element);
       wanted.forEach((element, k) => { if (body.children[k] !== element) body.insertBefore(element, body.children[k] || null); });
+      const told = parts.get("*facts")?.data || [];
+      facts.replaceChildren(...told.map(([name, value], k) => make("div", { className: k ? "fact" : "fact first" },
+        make("b", { textContent: name }), make("span", { textContent: value }))));
+      if (answer.parts["*run"]) drawPanel(answer.parts["*run"]);
+      return fresh;
+    };
+    const first = async (answer) => { // the first picture: plotly.js takes half a second to begin
+      arrange(answer);
+      const [name] = answer.order.map(([each]) => each).filter((each) => each[0] !== "*" && parts.get(each).data.charts.length);
+      if (!name) return;
+      for (const place of parts.get(name).drawn.querySelectorAll("[data-chart]")) {
+        deepbore.sketch(place, parts.get(name).data.charts[Number(place.dataset.chart.split("/")[1])]);
+      }
+    };
+    const take = (answer) => {
+      version = answer.version;
+      const fresh = arrange(answer), names = answer.order.map(([name]) => name);
       charts = {};
       for (const name of names.filter((each) => each[0] !== "*")) {
         parts.get(name).data.charts.forEach((chart, k) => { charts[`${name}/${k}`] = chart; });
       }
       about = parts.get("*about")?.data || {};
       scales = parts.get("*scales")?.data || [];
-      const told = parts.get("*facts")?.data || [];
-      facts.replaceChildren(...told.map(([name, value], k) => make("div", { className: k ? "fact" : "fact first" },
-        make("b", { textContent: name }), make("span", { textContent: value }))));
       if (document.getElementById("trials") && !isBound) { deepbore.bind(); isBound = true; }
       const parallel = parts.get("parallel-coordinates");
       if (parallel && brushes.parentNode !== parallel.element) parallel.element.insertBefore(brushes, parallel.html);
-      if (answer.parts["*run"]) drawPanel(answer.parts["*run"]);
       if (answer.parts["*scales"]) drawBrushes();
       deepbore.update({ charts, about, table: answer.parts["*table"] }, fresh);
       if (Object.keys(limits).length) brush();
@@ -202,7 +221,7 @@
         const answer = await fetch(`/api/run/${encodeURIComponent(key)}?known=${known}`);
         if (!answer.ok) { says(state, await answer.text()); return; }
         const given = await answer.json();
-        await drawable;
+        await drawable(() => first(given));
         take(given);
       } catch (error) {
         console.error(error);
@@ -440,7 +459,7 @@
       try {
         const answer = await fetch(`/api/compare?runs=${keys.map(encodeURIComponent).join(",")}`);
         const { chart, left_out } = await answer.json();
-        await drawable;
+        await drawable(async () => { if (chart) deepbore.sketch(inner, chart); });
         left.textContent = left_out.join("; ");
         if (chart) deepbore.update({ charts: { "compare/0": chart }, about: {} }, new Set(["compare/0"]));
       } catch (error) {
