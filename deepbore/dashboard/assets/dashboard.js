@@ -375,11 +375,12 @@
       const isFirst = run === null;
       run = given;
       if (isFirst) buildPanel();
-      const { note, tags, waiting, answers, fixed, queue } = run;
+      const { note, tags, waiting, malformed, answers, fixed, queue } = run;
       forms.note.replaceChildren(...tags.map((tag) => make("span", { className: "tag", textContent: tag })),
         ...(note ? [make("span", { className: "remark", textContent: note })] : []));
       const told = [
         ...waiting.map((each) => make("li", { className: "waits", textContent: `waits: ${each.says}` })),
+        ...malformed.map((each) => make("li", { className: "refused", textContent: `what was left for this run is no command: ${each}` })),
         ...answers.slice(-5).reverse().map((each) => make("li", { className: each.refused ? "refused" : "",
           textContent: `${each.says}: ${each.refused || "done"}, ${since(each.at)} ago` })),
         ...(fixed.length ? [make("li", { textContent: `fixed: ${fixed.map(([name, value]) => `${name} = ${value}`).join(", ")}` })] : []),
@@ -393,16 +394,17 @@
       const secret = make("input", { className: "secret", value: token, autocomplete: "off", spellcheck: false });
       secret.setAttribute("aria-label", "token");
       secret.addEventListener("input", () => { token = secret.value; try { sessionStorage.setItem("deepbore token", token); } catch { /* kept here */ } });
-      const part = (title, ...inner) => make("fieldset", {}, make("legend", { textContent: title }), ...inner);
+      const part = (verb, title, ...inner) => (run.verbs.includes(verb) ? [make("fieldset", {}, make("legend", { textContent: title }), ...inner)] : []);
       const commands = make("details", { id: "commands" }, make("summary", { textContent: "Change this run" }),
-        part("Note and tags of the run", noteForm(run, null, answer)),
-        part("Try a configuration next; what is left empty is proposed", enqueued,
+        ...part("note", "Note and tags of the run", noteForm(run, null, answer)),
+        ...part("enqueue", "Try a configuration next; what is left empty is proposed", enqueued,
           button("enqueue", () => send({ verb: "enqueue", params: paramsOf(enqueued, run.params) }))),
-        part("Fix parameters in later trials; with none all are free", fixed,
+        ...part("fix", "Fix parameters in later trials; with none all are free", fixed,
           button("fix", () => send({ verb: "fix", params: paramsOf(fixed, run.params) }))),
-        part("End the run after its running trials", button("stop", () => send({ verb: "stop" }))),
-        make("fieldset", {}, make("legend", { textContent: "Token, from the address that was printed" }), secret), answer);
-      panel.replaceChildren(forms.note, ...(run.can_change && !isReadOnly ? [commands] : []), forms.told);
+        ...part("stop", "End the run after its running trials", button("stop", () => send({ verb: "stop" }))),
+        make("fieldset", {}, make("legend", { textContent: "Token, from the address that was printed" }), secret),
+        make("p", { className: "why", textContent: run.why, hidden: !run.why }), answer);
+      panel.replaceChildren(forms.note, ...(run.verbs.length && !isReadOnly ? [commands] : []), forms.told);
     };
     const size = (bytes) => (bytes < 1e4 ? `${bytes} B` : bytes < 1e7 ? `${Math.round(bytes / 1e3)} kB` : `${Math.round(bytes / 1e6)} MB`);
     const artifact = (each) => {
@@ -420,7 +422,7 @@
           make("div", {}, make("b", { textContent: n > 1 ? `${name} (${n} steps)` : name }), make("span", { textContent: value === null ? "–" : String(Number(value.toPrecision(6))) })))));
       }
       if (logged.artifacts?.length) found.push(make("h3", { textContent: "Artifacts" }), make("ul", { className: "artifacts" }, ...logged.artifacts.map(artifact)));
-      if (!run?.can_change || isReadOnly) {
+      if (!run?.verbs.length || isReadOnly) {
         if (logged.note || logged.tags?.length) found.push(make("h3", { textContent: "Note" }), make("p", { textContent: [logged.note, ...(logged.tags || []).map((tag) => `[${tag}]`)].filter(Boolean).join(" ") }));
         return found;
       }
@@ -433,9 +435,9 @@
         const pairs = deepbore.columns().map((column, k) => [column.name, row[k]]).slice(3).filter(([name, value]) => names.has(name) && value !== null);
         send({ verb: "enqueue", params: Object.fromEntries(pairs.map(([name, value]) => [name, Array.isArray(value) ? value[0] : value])) }, where);
       };
+      const withdrawal = [labelled("why", why), button("withdraw", () => send({ verb: "withdraw", trials: [id], reason: why.value }, where))];
       found.push(make("h3", { textContent: "Note and tags" }), noteForm(logged, id, where),
-        make("div", { className: "form row" }, labelled("why", why),
-          button("withdraw", () => send({ verb: "withdraw", trials: [id], reason: why.value }, where)), button("try it again", again)), where);
+        make("div", { className: "form row" }, ...(run.verbs.includes("withdraw") ? withdrawal : []), button("try it again", again)), where);
       return found;
     });
     load(); // before the list is there
