@@ -35,8 +35,8 @@ EVERY = 2.0  # seconds between two looks at a storage
 QUIET = 60.0  # seconds without news after which a study that is not done counts as stopped
 WAITS_FOR_LEADER = "It waits in the storage until the leader of the study takes it up."
 ALONE = (
-    "Optuna alone leads this study, so trials can't be withdrawn, no parameter fixed, and no end wished for: these need a "
-    "leader, as by `deepbore lead`."
+    "Optuna alone leads this study, so trials can't be withdrawn, no parameter fixed, and no end wished for: that "
+    "needs a leader, as by `deepbore lead`."
 )
 TOLD = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)
 

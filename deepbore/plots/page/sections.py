@@ -69,7 +69,7 @@ def parallel_section(record: Ledger) -> Section | None:
 
 
 def commands_section(inbox: Inbox | None) -> Section | None:
-    """What was left for a run to do, and is not done: what waits, what is no command, and what was refused; else None."""
+    """What was left for a run to do, and is not done: it waits, is no command, or was refused; None for nothing."""
     if inbox is None:
         return None
     lines = [f"waits: {each.verb}" for each in inbox.waiting()[:EXAMPLES]]
