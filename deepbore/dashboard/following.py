@@ -14,6 +14,7 @@ from deepbore.data.trial import LATEST
 from deepbore.errors import JournalError
 
 CHUNK = 2**17  # bytes that are read at once
+HEAD = 1024  # bytes at the beginning of a file by which it is known again
 DELAY = 0.05  # seconds of reading after which others have their turn
 
 
@@ -28,12 +29,22 @@ class Tail:
         self.path = path
         self.position = 0
         self._file: tuple[int, int] | None = None
+        self._written = 0  # when the file was last written, at the latest check of its head
+        self._head = b""
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the file is another one than at the last look, or shorter than what was read of it."""
+        """Whether the file is another one than at the last look, shorter than what was read, or begins otherwise."""
         status = os.stat(self.path, follow_symlinks=False)
-        return self._file is not None and (identity(status) != self._file or status.st_size < self.position)
+        if self._file is None:
+            return False
+        if identity(status) != self._file or status.st_size < self.position:
+            return True
+        if status.st_mtime_ns == self._written:
+            return False
+        self._written = status.st_mtime_ns
+        with open_regular(refuse_link(self.path), follow=False) as file:
+            return file.read(len(self._head)) != self._head
 
     def lines(self, most: int = CHUNK) -> list[bytes]:
         """The next whole lines, of about so many bytes in all; none where nothing is new.
@@ -51,6 +62,8 @@ class Tail:
         whole = found[: found.rfind(b"\n") + 1]
         if len(found) > LONGEST_LINE and not whole:
             raise JournalError(f"a line of {self.path} must have at most {LONGEST_LINE:,} bytes, but has more.")
+        if not self.position:
+            self._head = whole[:HEAD]
         self.position += len(whole)
         return whole.splitlines(keepends=True)
 
@@ -102,6 +115,7 @@ class Follower:
         try:
             if self._tail.is_replaced:
                 self._begin()
+                self.ledger = None
                 self.version += 1
             while lines := self._tail.lines():
                 self._take(lines)

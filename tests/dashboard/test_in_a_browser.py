@@ -77,6 +77,28 @@ def test_open_to_others_and_read_only_the_page_reads_with_the_token(browser, ser
     assert said == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_first_picture_needs_no_plotly_and_gives_way_to_its_chart(browser, served, folder, scheme):
+    address = served(folder)
+    page, said = opened(browser, address, scheme=scheme)
+    page.get_by_role("link", name="ended").wait_for()
+    held = []
+    page.route("**/assets/plotly.js", lambda route: held.append(route))  # noqa: PLW0108  # playwright marks it
+    page.get_by_role("link", name="ended").click()
+    sketch = page.locator("#section-history .sketch")
+    sketch.wait_for(timeout=60_000)
+    drawn = [each.get_attribute("d") for each in sketch.locator("path").all()]
+    assert sum(path.count("h0") for path in drawn) == 6  # the run's trials
+    assert not any("NaN" in path for path in drawn)
+    assert page.locator(".js-plotly-plot").count() == 0
+    for each in held:
+        each.continue_()
+    page.unroute("**/assets/plotly.js")
+    page.locator("#section-history .js-plotly-plot .point").first.wait_for(timeout=60_000)
+    assert sketch.count() == 0
+    assert said == []
+
+
 def kill_in_a_trial(process, journal):
     """Kills a process while a trial of its run has no outcome."""
     for _ in range(100):
