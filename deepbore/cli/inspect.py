@@ -13,8 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from deepbore.cli.run_directory import Run, ago, runs_in
+from deepbore.data.inbox import Inbox
 from deepbore.data.journal import refuse_link, replace_file
+from deepbore.data.runs import Run, ago, runs_in
 from deepbore.data.trial import LATEST, Status, Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.text import visible
@@ -299,12 +300,12 @@ def write_report(run: Run, target: Path, *, quick: bool = False, every: float | 
     """
     last = datetime.fromtimestamp(min(run.last_event, LATEST)).astimezone()  # clocks may be anywhere
     facts = {"state": run.state, "last event": f"{last:%Y-%m-%d %H:%M:%S}"}
-    times = _times(run)
+    times, inbox, text = _times(run), Inbox(run.journal, None), run.configuration
 
     from deepbore.plots.page.page import report
 
     def write(shown: "Ledger | Study", again: float | None) -> None:
-        page = report(shown, title=run.name, facts=facts, configuration=run.configuration, times=times, every=again)
+        page = report(shown, title=run.name, facts=facts, configuration=text, times=times, every=again, inbox=inbox)
         replace_file(target, page.encode(errors="replace"))  # a reason may hold a file name that is no text
 
     if quick or every is None or not target.exists():  # later the former page stays until the new one is complete

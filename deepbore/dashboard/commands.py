@@ -2,25 +2,23 @@
 
 A run that a process leads takes commands up from the inbox beside its journal (`deepbore.data.inbox`). Without a leader
 a withdrawal or a note is written to the journal at once; what is enqueued or fixed waits in the inbox for the next
-start, which has the search space to check it.
+start, which has the search space to check it. Those to a shared study wait in its storage for its leader.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from deepbore.dashboard.runs import RUNNING, UNREADABLE, Entry
 from deepbore.data.amending import amend
 from deepbore.data.declared import Declared
 from deepbore.data.events import Enqueued, Event, Fixed, Noted, Withdrawn
-from deepbore.data.inbox import VERBS, Inbox, numbered
+from deepbore.data.inbox import VERBS, numbered
 from deepbore.data.ledger import Ledger
 from deepbore.errors import JournalInUse, SettingError, ValueTypeError
 
-WAITS = "It waits until the run takes it up, which is when its next trial ends."
-WAITS_FOR_START = "The run is not going on: it waits for its next start."
-DONE = "Done."
+DONE_AT_ONCE = "Done."
 
 
 @dataclass(frozen=True)
@@ -49,33 +47,30 @@ def command(entry: Entry, said: Any) -> Answer:
     """
     if not isinstance(said, Mapping) or said.get("verb") not in VERBS:
         raise SettingError(f"a command has a verb, one of {', '.join(VERBS)}, but got {said!r:.100}.")
-    if entry.journal is None:
-        raise SettingError("a shared study is changed by its leader: open the run folder of the leader instead.")
+    if said["verb"] not in entry.verbs:
+        raise SettingError(entry.why)
     with entry.lock:
         more, ledger, state = entry.look(), entry.ledger, entry.state
         if ledger is None or state == UNREADABLE or more:
-            raise SettingError("the run can't be changed while its journal is not read. Try again when it is.")
+            raise SettingError("the run can't be changed while it is not read. Try again when it is.")
         event = EVENTS[said["verb"]](ledger, said)
-    return _passed_on(entry.journal, said, event, ledger.header.get("id"), state == RUNNING)
+    return _passed_on(entry, said, event, state == RUNNING)
 
 
-def _passed_on(
-    journal: Path, said: Mapping[str, Any], event: Event | None, run_id: str | None, goes_on: bool
-) -> Answer:
+def _passed_on(entry: Entry, said: Mapping[str, Any], event: Event | None, goes_on: bool) -> Answer:
     """Leaves a command in the inbox, or writes its event where no process leads the run."""
-    verb, inbox = said["verb"], Inbox(journal, run_id)
-    if goes_on:
-        return Answer(WAITS, inbox.put(verb, **_plain(verb, said)))
-    if event is None:
+    at_once = entry.journal is not None and not goes_on
+    if at_once and event is None:
         raise SettingError("the run is not going on, so there is nothing to stop.")
-    if isinstance(event, Enqueued | Fixed):
-        return Answer(WAITS_FOR_START, inbox.put(verb, **_plain(verb, said)))
-    made = event
-    try:
-        amend(journal, lambda _: made)
-    except JournalInUse:  # it has begun in the meantime
-        return Answer(WAITS, inbox.put(verb, **_plain(verb, said)))
-    return Answer(DONE)
+    if at_once and not isinstance(event, Enqueued | Fixed):
+        assert entry.journal is not None
+        assert event is not None
+        made = event
+        with suppress(JournalInUse):  # it has begun in the meantime
+            amend(entry.journal, lambda _: made)
+            return Answer(DONE_AT_ONCE)
+    left = entry.put(said["verb"], _plain(said["verb"], said))
+    return Answer(left.says, left.id)
 
 
 FIELDS = {

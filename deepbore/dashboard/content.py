@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from deepbore.dashboard.runs import Entry
-from deepbore.data.inbox import Command, Inbox
+from deepbore.data.inbox import Command
 from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
 from deepbore.data.trial import Trial
@@ -37,6 +37,7 @@ from deepbore.plots.values_chart import values_charts
 from deepbore.text import visible
 
 MOST_WAITING, LONG = 20, 300  # commands that are listed; characters of one
+NOT_SAID = ("run", "verb", "passed", "answer")  # of a command: what is no part of the wish
 SHOWN = 600  # trials of a long run that are drawn and listed
 
 
@@ -117,17 +118,18 @@ def parts_of(entry: Entry, said: Said) -> Iterator[Part]:
 
 def run_of(record: Ledger, entry: Entry) -> dict[str, Any]:
     """What a reader may change of a run, and what waits to be changed."""
-    inbox = None if entry.journal is None else Inbox(entry.journal, None)
-    waiting = [] if inbox is None else inbox.waiting()[:MOST_WAITING]
+    inbox = entry.inbox
     return {
         "note": visible(record.remarks.get(None, ""), keep="\n\t"),
         "tags": [visible(each) for each in record.tags.get(None, ())],
         "fixed": [[visible(str(name)), visible(str(value))] for name, value in record.fixed.items()],
         "queue": [{visible(str(name)): value for name, value in part.items()} for part in record.queue[:MOST_WAITING]],
         "params": [_field(name, declared) for name, declared in record.space.items()],
-        "waiting": [{"id": each.id, "says": _in_words(each), "at": each.at} for each in waiting],
-        "answers": [] if inbox is None else [_answered(each) for each in inbox.answers()],
-        "can_change": inbox is not None,
+        "waiting": [{"id": each.id, "says": _in_words(each), "at": each.at} for each in inbox.waiting()[:MOST_WAITING]],
+        "answers": [_answered(each) for each in inbox.answers()],
+        "malformed": [visible(each[:LONG]) for each in inbox.malformed()[:MOST_WAITING]],
+        "verbs": list(entry.verbs),
+        "why": entry.why,
     }
 
 
@@ -139,7 +141,7 @@ def _field(name: str, declared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_words(command: Command) -> str:
-    said = {name: each for name, each in command.said.items() if name not in ("run", "verb")}
+    said = {name: each for name, each in command.said.items() if name not in NOT_SAID}
     return visible(f"{command.verb} {json.dumps(said) if said else ''}".strip()[:LONG])
 
 

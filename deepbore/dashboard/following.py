@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from deepbore.data.journal import LONGEST_LINE, identity, open_regular, refuse_link
+from deepbore.data.journal import LONGEST_LINE, Chain, identity, open_regular, refuse_link
 from deepbore.data.ledger import Ledger
-from deepbore.data.log import VERSION, Line, checksum, left, parsed, times_path
+from deepbore.data.log import Line, left, times_path
 from deepbore.data.replay import Reading, declaring, replaying
 from deepbore.data.trial import LATEST
 from deepbore.errors import JournalError
 
 CHUNK = 2**17  # bytes that are read at once
+HEAD = 1024  # bytes at the beginning of a file by which it is known again
 DELAY = 0.05  # seconds of reading after which others have their turn
 
 
@@ -28,12 +29,22 @@ class Tail:
         self.path = path
         self.position = 0
         self._file: tuple[int, int] | None = None
+        self._written = 0  # when the file was last written, at the latest check of its head
+        self._head = b""
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the file is another one than at the last look, or shorter than what was read of it."""
+        """Whether the file is another one than at the last look, shorter than what was read, or begins otherwise."""
         status = os.stat(self.path, follow_symlinks=False)
-        return self._file is not None and (identity(status) != self._file or status.st_size < self.position)
+        if self._file is None:
+            return False
+        if identity(status) != self._file or status.st_size < self.position:
+            return True
+        if status.st_mtime_ns == self._written:
+            return False
+        self._written = status.st_mtime_ns
+        with open_regular(refuse_link(self.path), follow=False) as file:
+            return file.read(len(self._head)) != self._head
 
     def lines(self, most: int = CHUNK) -> list[bytes]:
         """The next whole lines, of about so many bytes in all; none where nothing is new.
@@ -51,6 +62,8 @@ class Tail:
         whole = found[: found.rfind(b"\n") + 1]
         if len(found) > LONGEST_LINE and not whole:
             raise JournalError(f"a line of {self.path} must have at most {LONGEST_LINE:,} bytes, but has more.")
+        if not self.position:
+            self._head = whole[:HEAD]
         self.position += len(whole)
         return whole.splitlines(keepends=True)
 
@@ -79,8 +92,7 @@ class Follower:
     def _begin(self) -> None:
         self._tail, self._times = Tail(self.path), Tail(times_path(self.path))
         self._reading: Reading | None = None
-        self._number = self._crc = 0
-        self._format = VERSION
+        self._chain = Chain(self.path)
         self._block: list[tuple[int, Line]] = []  # of rows that were added at once, of which some are still to come
 
     @property
@@ -103,6 +115,7 @@ class Follower:
         try:
             if self._tail.is_replaced:
                 self._begin()
+                self.ledger = None
                 self.version += 1
             while lines := self._tail.lines():
                 self._take(lines)
@@ -124,33 +137,16 @@ class Follower:
 
     def _take(self, lines: list[bytes]) -> None:
         for raw in lines:
-            self._number += 1
-            line = self._checked(raw)
-            self._block.append((self._number, line))
+            line = self._chain.event(raw)
+            self._block.append((self._chain.number, line))
             if left(raw):  # what was added at once counts when all of it is there
                 continue
             for number, each in self._block:
                 self._apply(number, each)
             self._block = []
 
-    def _checked(self, raw: bytes) -> Line:
-        """The event in a line, its checksum verified."""
-        line = parsed(raw)
-        if line is None:
-            raise JournalError(f"line {self._number} is no event of a journal: {raw[:80]!r}.")
-        if self._number == 1:
-            self._format = line.get("version", VERSION)
-        if self._format != 1:
-            crc = checksum(raw[:-1], self._crc)
-            if crc is None:
-                raise JournalError(f"line {self._number} is damaged, or one before it was lost: {raw[:80]!r}.")
-            self._crc = crc
-        return line
-
     def _apply(self, number: int, line: Line) -> None:
         if self._reading is None:
-            if line["event"] != "created" or self._format not in (1, VERSION):
-                raise JournalError(f"a journal begins with the event 'created', version 1 or {VERSION}.")
             with declaring(self.path):
                 self._reading = Reading(line)
             self.ledger = self._reading.ledger

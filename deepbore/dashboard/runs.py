@@ -10,13 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from deepbore.cli.run_directory import N_TRIALS, Run, runs_in
 from deepbore.dashboard.following import Follower
-from deepbore.data.inbox import Inbox
+from deepbore.data.inbox import VERBS, Command, Inbox
 from deepbore.data.ledger import Ledger
 from deepbore.data.log import times_path
 from deepbore.data.notes import finished_with, last_report, running_reports
 from deepbore.data.ranking import is_feasible
+from deepbore.data.runs import N_TRIALS, Run, runs_in
 from deepbore.data.trial import Status
 from deepbore.errors import DeepBoreError, JournalError
 from deepbore.plots.style import number
@@ -25,7 +25,35 @@ from deepbore.validation import as_path
 
 SHOWN_NOTE = 300  # characters of a note in the list of runs
 RESCAN = 5.0  # seconds between two looks for new runs
+WAITS = "It waits until the run takes it up, which is when its next trial ends."
+WAITS_FOR_START = "The run is not going on: it waits for its next start."
 RUNNING, ENDED, STOPPED, DEAD, UNREADABLE = "running", "ended", "stopped", "dead", "unreadable"
+
+
+class Commands(Protocol):
+    """The commands to a run, wherever they are kept."""
+
+    def waiting(self) -> list[Command]:
+        """Those that wait, in their order."""
+
+    def answers(self, most: int = 20) -> list[dict[str, Any]]:
+        """What became of the latest ones, the latest one last."""
+
+    def malformed(self) -> list[str]:
+        """What is no command, and why, in words."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """A command that was left for a run.
+
+    Attributes:
+        id: of the command.
+        says: when it is taken up, in words.
+    """
+
+    id: str
+    says: str
 
 
 class Entry(Protocol):
@@ -73,6 +101,26 @@ class Entry(Protocol):
     def changed(self) -> float:
         """When it last changed, in seconds since 1970."""
 
+    @property
+    def inbox(self) -> Commands:
+        """The commands to it."""
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """What it can be asked to do."""
+
+    @property
+    def why(self) -> str:
+        """Why it can't be asked for more; empty where it can be asked for all."""
+
+    def put(self, verb: str, said: Mapping[str, Any]) -> Left:
+        """Leaves a command, which was checked.
+
+        Args:
+            verb: what to do.
+            said: what that needs, as plain data.
+        """
+
     def look(self) -> bool:
         """Reads what is new, for a moment; whether there may be more."""
 
@@ -89,6 +137,8 @@ class JournalEntry:
         run: where it is.
         root: the folder that was given; the journal must lie within.
     """
+
+    verbs, why = VERBS, ""
 
     def __init__(self, run: Run, root: Path):
         self.run, self.root, self.lock = run, root, threading.RLock()
@@ -122,6 +172,13 @@ class JournalEntry:
             return self.run.configuration
         except JournalError:
             return ""
+
+    @property
+    def inbox(self) -> Inbox:
+        return Inbox(self.journal, None if self.ledger is None else self.ledger.header.get("id"))
+
+    def put(self, verb: str, said: Mapping[str, Any]) -> Left:
+        return Left(self.inbox.put(verb, **said), WAITS if self.state == RUNNING else WAITS_FOR_START)
 
     def look(self) -> bool:
         """Reads what is new, unless the journal has come to lie outside of its folder."""

@@ -15,7 +15,6 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from deepbore.errors import DeepBoreError, JournalError
 LONGEST = 2**18  # bytes of a command
 MOST = 1000  # commands that may wait
 VERBS = ("withdraw", "enqueue", "fix", "note", "stop")
+NEEDS: dict[str, dict[str, type]] = {"withdraw": {"trials": list}, "enqueue": {"params": dict}, "fix": {"params": dict}}
 _NAME = re.compile(r"\d{1,20}-[0-9a-f]{8}")
 
 
@@ -61,8 +61,13 @@ class Inbox:
         self.answers_path = journal.with_name(f"{journal.name}.answers")
         self.run_id = run_id
 
-    def put(self, verb: str, **said: Any) -> str:
+    def put(self, verb: str, *, id: str = "", **said: Any) -> str:  # as `Command.id`
         """Leaves a command; its id.
+
+        Args:
+            verb: what to do.
+            id: of the command, from `command_id`; empty for a new one.
+            said: what it needs, as plain data.
 
         Raises:
             JournalError: if the folder can't be written or is a link, or too many wait.
@@ -73,7 +78,7 @@ class Inbox:
             raise JournalError(f"a command must have at most {LONGEST:,} bytes, but has {len(content):,}.")
         if len(self._names()) >= MOST:
             raise JournalError(f"{MOST} commands wait in {self.folder} already. Start the run, or delete the folder.")
-        name = f"{time.time_ns()}-{secrets.token_hex(4)}"
+        name = id or command_id()
         try:
             self.folder.mkdir(exist_ok=True)
         except OSError as error:
@@ -83,7 +88,12 @@ class Inbox:
 
     def waiting(self) -> list[Command]:
         """The commands that wait, in their order."""
-        return [each for name in self._names() if (each := self._read(name)) is not None]
+        return [each for name in self._names() if isinstance(each := self._read(name), Command)]
+
+    def malformed(self) -> list[str]:
+        """What waits and is no command, in words: its name, and what is wrong with it."""
+        found = {name: self._read(name) for name in self._names()}
+        return [f"{name}: {each}" for name, each in found.items() if isinstance(each, str)]
 
     def take(self, do: Callable[[Command], object]) -> int:
         """Has each command done, in their order, and keeps what became of it; how many there were.
@@ -96,12 +106,14 @@ class Inbox:
         names = self._names()
         for name in names:
             command = self._read(name)
-            is_removed = False
-            with suppress(OSError):
+            try:
                 (self.folder / name).unlink()
-                is_removed = True
-            if command is not None and is_removed:
-                self._answer(command, self._refusal(command, do))
+            except OSError:
+                continue
+            if isinstance(command, Command):
+                self._answer(name, command.verb, self._refusal(command, do))
+            elif command is not None:
+                self._answer(name, "a malformed command", command)
         return len(names)
 
     def _refusal(self, command: Command, do: Callable[[Command], object]) -> str | None:
@@ -113,12 +125,11 @@ class Inbox:
         except DeepBoreError as error:
             return str(error)
         except (LookupError, TypeError, ValueError, AttributeError) as error:  # it is malformed
-            return f"it is malformed: {type(error).__name__}: {error}"
+            return f"what it says does not fit this run ({type(error).__name__}: {error})."
         return None
 
-    def _answer(self, command: Command, refused: str | None) -> None:
-        line = {"id": command.id, "verb": command.verb, "refused": refused, "at": round(time.time(), 3)}
-        append_lines(self.answers_path, [line])
+    def _answer(self, name: str, verb: str, refused: str | None) -> None:
+        append_lines(self.answers_path, [{"id": name, "verb": verb, "refused": refused, "at": round(time.time(), 3)}])
 
     def answers(self, most: int = 20) -> list[dict[str, Any]]:
         """What became of the latest commands, the latest one last."""
@@ -138,14 +149,37 @@ class Inbox:
         except OSError:  # there is none
             return []
 
-    def _read(self, name: str) -> Command | None:
+    def _read(self, name: str) -> Command | str | None:
+        """A command, or what is wrong with it; None where it is gone."""
         try:
             said = json.loads(content_of(self.folder / name, LONGEST))
-            return (
-                Command(name, said["verb"], said, int(name.partition("-")[0]) / 1e9) if said["verb"] in VERBS else None
-            )
-        except (OSError, JournalError, ValueError, LookupError, TypeError, RecursionError):
+        except FileNotFoundError:
             return None
+        except (OSError, JournalError):
+            return f"its file can't be read, or has more than {LONGEST:,} bytes."
+        except (ValueError, RecursionError):
+            return "its file has no JSON."
+        wrong = wrong_with(said)
+        return wrong or Command(name, said["verb"], said, int(name.partition("-")[0]) / 1e9)
+
+
+def wrong_with(said: Any) -> str:
+    """What is wrong with a command, in words; empty for one that its verb can look at."""
+    if not isinstance(said, Mapping):
+        return f"it must be a mapping with a verb, but is {said!r:.60}."
+    verb = said.get("verb")
+    if verb not in VERBS:
+        return f"its verb must be one of {', '.join(VERBS)}, but is {verb!r:.60}."
+    for name, kind in NEEDS.get(verb, {}).items():
+        if not isinstance(said.get(name), kind):
+            there = f"is {said[name]!r:.60}" if name in said else "is missing"
+            return f"{name!r} of a command to {verb} must be a {'list' if kind is list else 'mapping'}, but {there}."
+    return ""
+
+
+def command_id() -> str:
+    """A new id of a command, by which commands are in their order."""
+    return f"{time.time_ns()}-{secrets.token_hex(4)}"
 
 
 def _modified(path: Path) -> float:

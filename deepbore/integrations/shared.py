@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Unpack
 
 from deepbore.data.events import Told, outcome_of
+from deepbore.data.inbox import Inbox
 from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, MissingPackage, SettingError, SpaceError
@@ -54,6 +55,7 @@ from deepbore.worker.shared import (
     task_in,
     task_of,
 )
+from deepbore.worker.shared_inbox import Passing, StorageInbox
 
 try:
     from optuna import create_study
@@ -268,7 +270,14 @@ class StorageEvaluator(Evaluator):
         write = partial(patiently, self.storage.set_study_user_attr, self.study_id, QUEUE)
         self._queue, self._pace, self._watch = Queue(write, ahead), Pace(float(seconds(poll) or 0)), Watch()
         self._beats: Beats | None = None
+        journal = study.observations.journal
+        self._passing = None if journal is None else Passing(self._inbox, Inbox(journal.path, journal.run_id))
         self._look()  # what workers have begun is in the study's queue before a run counts its trials
+
+    @property
+    def _inbox(self) -> StorageInbox:
+        """Commands to this study, as from a dashboard."""
+        return StorageInbox(self.storage, self.study_id)
 
     def _found(self) -> int:
         """The id of the study in the storage, which is made if it is missing.
@@ -389,11 +398,20 @@ class StorageEvaluator(Evaluator):
 
     def close(self) -> None:
         self._links.clear()
+        if self._passing is not None and self._release.alive:
+            self._pass_commands(self._passing, every=0.0)  # what became of the last ones
         if self._beats is not None:
             self._beats.end()
         self._release()
 
     # --- within ------------------------------------------------------------------------------------------------------
+
+    def _pass_commands(self, passing: Passing, **of: float) -> None:
+        """Passes on what a dashboard has left in the storage; the run goes on where that can't be read."""
+        try:
+            passing.look(**of)
+        except Exception as error:  # of any database
+            log.warning("commands in the storage can't be read now: %s", type(error).__name__)
 
     def _created(self, trial: Trial) -> int:
         """A new waiting trial of the storage."""
@@ -454,6 +472,8 @@ class StorageEvaluator(Evaluator):
             self._lose(trial)
         self._enqueue([trial for trial in trials if self._is_for_the_study(trial)])
         finished.sort(key=lambda each: (each.datetime_complete is None, each.datetime_complete, each.number))
+        if self._passing is not None:
+            self._pass_commands(self._passing)
         self._pace.looked(began)
         return [self._finished(each) for each in finished]
 

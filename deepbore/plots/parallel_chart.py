@@ -117,7 +117,7 @@ class Parallel:
         trials = some_of(own, record.direction, most)
         scales = [DeclaredScale.of(record.space[name], _seen(trials, name)) for name in names]
         heights = np.array([_heights(trial, names, scales) for trial in trials]).reshape(len(trials), len(names))
-        moves = np.isnan(heights) | [bool(scale.choices) for scale in scales]
+        moves = np.isnan(heights) | np.array([bool(scale.choices) for scale in scales], dtype=bool)
         apart = np.random.default_rng(0).uniform(-APART, APART, heights.shape)
         heights = np.where(np.isnan(heights), ABSENT, heights) + np.where(moves, apart, 0)
         values, sign = first_values(trials), sign_of(record.direction)

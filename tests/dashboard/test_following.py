@@ -108,6 +108,28 @@ def test_another_journal_in_its_place_is_read_anew(tmp_path):
     assert len(follower.ledger) == 5
 
 
+@pytest.mark.parametrize("n", [1, 4, 9])  # shorter than what was read, as long, and longer
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_journal_that_was_emptied_and_begun_anew_shows_the_new_content(tmp_path, n, seen):
+    path, other = tmp_path / "run.jsonl", tmp_path / "other.jsonl"
+    for which, seed, count in ((path, 0, 4), (other, 1, n)):
+        with Study(SearchSpace({"x": Real(0, 1)}), seed=seed, journal=which) as study:
+            for k in range(count):
+                study.tell(study.ask_one(), k + seed)
+    follower = whole(path)
+    before = follower.version
+    os.truncate(path, 0)
+    if seen:
+        follower.look()
+        assert follower.ledger is None
+        assert follower.version > before
+    with path.open("r+b") as file:
+        file.write(other.read_bytes())
+    follower.look()
+    assert not follower.error
+    same(follower.ledger, read_record(other))
+
+
 @pytest.mark.parametrize("damage", [b"no JSON\n", b'{"event": "told"}\n', b'{"event": "conquered", "trial": 3}\n'])
 def test_damage_is_said_and_its_end_noticed(tmp_path, damage):
     path = tmp_path / "run.jsonl"

@@ -77,6 +77,28 @@ def test_open_to_others_and_read_only_the_page_reads_with_the_token(browser, ser
     assert said == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_first_picture_needs_no_plotly_and_gives_way_to_its_chart(browser, served, folder, scheme):
+    address = served(folder)
+    page, said = opened(browser, address, scheme=scheme)
+    page.get_by_role("link", name="ended").wait_for()
+    held = []
+    page.route("**/assets/plotly.js", lambda route: held.append(route))  # noqa: PLW0108  # playwright marks it
+    page.get_by_role("link", name="ended").click()
+    sketch = page.locator("#section-history .sketch")
+    sketch.wait_for(timeout=60_000)
+    drawn = [each.get_attribute("d") for each in sketch.locator("path").all()]
+    assert sum(path.count("h0") for path in drawn) == 6  # the run's trials
+    assert not any("NaN" in path for path in drawn)
+    assert page.locator(".js-plotly-plot").count() == 0
+    for each in held:
+        each.continue_()
+    page.unroute("**/assets/plotly.js")
+    page.locator("#section-history .js-plotly-plot .point").first.wait_for(timeout=60_000)
+    assert sketch.count() == 0
+    assert said == []
+
+
 def kill_in_a_trial(process, journal):
     """Kills a process while a trial of its run has no outcome."""
     for _ in range(100):
@@ -269,13 +291,13 @@ def test_names_values_notes_and_reasons_with_scripts_run_none(browser, served, t
         trial = study.ask_one()
         trial.log({evil: k})
         trial.log_artifact(evil.encode(), f"{evil}.png")
-        study.note(evil, trial, tags=[evil[:50]])
+        study.trials.note(evil, trial, tags=[evil[:50]])
         study.annotate(trial, {evil: evil})
         if k % 3:
             study.tell(trial, Outcome(k))
         else:
             study.tell(trial, Outcome.failure(evil))
-    study.note(evil, tags=[evil[:50]])
+    study.trials.note(evil, tags=[evil[:50]])
     study.close()
     tab, said = opened(browser, f"{served(folder)}/", 1280, 2500)
     tab.locator("tbody a").click()

@@ -7,6 +7,7 @@ import pytest
 from deepbore import Real, SearchSpace, Study
 from deepbore.data.inbox import Inbox
 from deepbore.errors import JournalError
+from deepbore.plots import report
 
 SPACE = {"x": Real(0, 1), "y": Real(0, 1)}
 
@@ -78,11 +79,11 @@ def test_a_wish_to_stop_an_earlier_run_stops_no_later_one(study):
     [
         ("withdraw", {"trials": [99]}, "99"),
         ("withdraw", {"trials": ["0"]}, "whole numbers"),
-        ("withdraw", {"trials": 0}, "malformed"),
-        ("withdraw", {}, "malformed"),
+        ("withdraw", {"trials": 0}, "must be a list, but is 0"),
+        ("withdraw", {}, "'trials' of a command to withdraw must be a list, but is missing"),
         ("enqueue", {"params": {"x": 7}}, "x"),
         ("enqueue", {"params": {"z": 0}}, "z"),
-        ("enqueue", {"params": 3}, "malformed"),
+        ("enqueue", {"params": 3}, "must be a mapping, but is 3"),
         ("fix", {"params": {"x": "no"}}, "x"),
         ("note", {"note": 3}, "note"),
         ("note", {"note": "a", "trial": 99}, "99"),
@@ -105,7 +106,7 @@ def test_a_command_for_another_run_in_the_same_place_is_refused(study):
     assert study.trials[0].params["x"] != 0.5
 
 
-def test_what_is_no_command_is_passed_over(study, tmp_path):
+def test_what_is_no_command_is_told_in_words_and_passed_over(study, tmp_path):
     inbox = inbox_of(study)
     inbox.folder.mkdir()
     for name, content in {
@@ -118,8 +119,15 @@ def test_what_is_no_command_is_passed_over(study, tmp_path):
     (tmp_path / "secret").write_text('{"verb": "stop"}', encoding="utf-8")
     (inbox.folder / "5-00000000").symlink_to(tmp_path / "secret")
     (inbox.folder / "notes.txt").write_text("mine", encoding="utf-8")
+    words = ["no JSON", "must be one of withdraw", "a mapping with a verb", "no JSON", "can't be read"]
+    assert all(word in said for word, said in zip(words, inbox.malformed(), strict=True))
+    page = report(study.observations.ledger, inbox=inbox)
+    assert "no command: 2-00000000: its verb must be one of" in page
+    assert str(tmp_path) not in page
     study.ask_one()
-    assert inbox.answers() == []
+    assert inbox.malformed() == []
+    assert all(word in said for word, said in zip(words, refusals(study), strict=True))
+    assert "refused: a malformed command: its verb must be one of" in report(study.observations.ledger, inbox=inbox)
     assert [path.name for path in inbox.folder.iterdir()] == ["notes.txt"]
     assert (tmp_path / "secret").exists()
 

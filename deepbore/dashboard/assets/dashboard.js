@@ -12,10 +12,17 @@
     made.addEventListener("click", click);
     return made;
   };
-  const drawable = new Promise((ready) => { // when plotly.js, the last script, is there
-    if (document.readyState === "complete") ready();
-    else document.addEventListener("DOMContentLoaded", ready);
-  });
+  const painted = () => new Promise((ready) => { requestAnimationFrame(() => setTimeout(ready)); }); // what is put there
+  let loading = null;
+  const drawable = (picture) => { // plotly.js is there; it begins after a first picture, which needs none of it
+    loading ||= picture().then(painted).then(() => performance.mark("first picture")).catch(console.error).then(() => new Promise((ready, fail) => {
+      const script = make("script", { src: "/assets/plotly.js" });
+      script.addEventListener("load", ready);
+      script.addEventListener("error", () => { loading = null; fail(new Error("plotly.js does not load")); });
+      document.head.append(script);
+    }));
+    return loading;
+  };
   const says = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
   // --- the token ----------------------------------------------------------------------------------------------------
@@ -161,8 +168,7 @@
       });
       if (part.said !== data.html) { part.html.innerHTML = data.html; part.said = data.html; } // escaped by the server
     };
-    const take = (answer) => {
-      version = answer.version;
+    const arrange = (answer) => { // sections and facts; which charts are new
       const fresh = new Set();
       const names = answer.order.map(([name]) => name);
       for (const [name, part] of parts) if (!names.includes(name)) { part.element?.remove(); parts.delete(name); }
@@ -177,19 +183,32 @@
       }
       const wanted = names.filter((name) => name[0] !== "*").map((name) => parts.get(name).element);
       wanted.forEach((element, k) => { if (body.children[k] !== element) body.insertBefore(element, body.children[k] || null); });
+      const told = parts.get("*facts")?.data || [];
+      facts.replaceChildren(...told.map(([name, value], k) => make("div", { className: k ? "fact" : "fact first" },
+        make("b", { textContent: name }), make("span", { textContent: value }))));
+      if (answer.parts["*run"]) drawPanel(answer.parts["*run"]);
+      return fresh;
+    };
+    const first = async (answer) => { // the first picture: plotly.js takes half a second to begin
+      arrange(answer);
+      const [name] = answer.order.map(([each]) => each).filter((each) => each[0] !== "*" && parts.get(each).data.charts.length);
+      if (!name) return;
+      for (const place of parts.get(name).drawn.querySelectorAll("[data-chart]")) {
+        deepbore.sketch(place, parts.get(name).data.charts[Number(place.dataset.chart.split("/")[1])]);
+      }
+    };
+    const take = (answer) => {
+      version = answer.version;
+      const fresh = arrange(answer), names = answer.order.map(([name]) => name);
       charts = {};
       for (const name of names.filter((each) => each[0] !== "*")) {
         parts.get(name).data.charts.forEach((chart, k) => { charts[`${name}/${k}`] = chart; });
       }
       about = parts.get("*about")?.data || {};
       scales = parts.get("*scales")?.data || [];
-      const told = parts.get("*facts")?.data || [];
-      facts.replaceChildren(...told.map(([name, value], k) => make("div", { className: k ? "fact" : "fact first" },
-        make("b", { textContent: name }), make("span", { textContent: value }))));
       if (document.getElementById("trials") && !isBound) { deepbore.bind(); isBound = true; }
       const parallel = parts.get("parallel-coordinates");
       if (parallel && brushes.parentNode !== parallel.element) parallel.element.insertBefore(brushes, parallel.html);
-      if (answer.parts["*run"]) drawPanel(answer.parts["*run"]);
       if (answer.parts["*scales"]) drawBrushes();
       deepbore.update({ charts, about, table: answer.parts["*table"] }, fresh);
       if (Object.keys(limits).length) brush();
@@ -202,7 +221,7 @@
         const answer = await fetch(`/api/run/${encodeURIComponent(key)}?known=${known}`);
         if (!answer.ok) { says(state, await answer.text()); return; }
         const given = await answer.json();
-        await drawable;
+        await drawable(() => first(given));
         take(given);
       } catch (error) {
         console.error(error);
@@ -356,11 +375,12 @@
       const isFirst = run === null;
       run = given;
       if (isFirst) buildPanel();
-      const { note, tags, waiting, answers, fixed, queue } = run;
+      const { note, tags, waiting, malformed, answers, fixed, queue } = run;
       forms.note.replaceChildren(...tags.map((tag) => make("span", { className: "tag", textContent: tag })),
         ...(note ? [make("span", { className: "remark", textContent: note })] : []));
       const told = [
         ...waiting.map((each) => make("li", { className: "waits", textContent: `waits: ${each.says}` })),
+        ...malformed.map((each) => make("li", { className: "refused", textContent: `what was left for this run is no command: ${each}` })),
         ...answers.slice(-5).reverse().map((each) => make("li", { className: each.refused ? "refused" : "",
           textContent: `${each.says}: ${each.refused || "done"}, ${since(each.at)} ago` })),
         ...(fixed.length ? [make("li", { textContent: `fixed: ${fixed.map(([name, value]) => `${name} = ${value}`).join(", ")}` })] : []),
@@ -374,16 +394,17 @@
       const secret = make("input", { className: "secret", value: token, autocomplete: "off", spellcheck: false });
       secret.setAttribute("aria-label", "token");
       secret.addEventListener("input", () => { token = secret.value; try { sessionStorage.setItem("deepbore token", token); } catch { /* kept here */ } });
-      const part = (title, ...inner) => make("fieldset", {}, make("legend", { textContent: title }), ...inner);
+      const part = (verb, title, ...inner) => (run.verbs.includes(verb) ? [make("fieldset", {}, make("legend", { textContent: title }), ...inner)] : []);
       const commands = make("details", { id: "commands" }, make("summary", { textContent: "Change this run" }),
-        part("Note and tags of the run", noteForm(run, null, answer)),
-        part("Try a configuration next; what is left empty is proposed", enqueued,
+        ...part("note", "Note and tags of the run", noteForm(run, null, answer)),
+        ...part("enqueue", "Try a configuration next; what is left empty is proposed", enqueued,
           button("enqueue", () => send({ verb: "enqueue", params: paramsOf(enqueued, run.params) }))),
-        part("Fix parameters in later trials; with none all are free", fixed,
+        ...part("fix", "Fix parameters in later trials; with none all are free", fixed,
           button("fix", () => send({ verb: "fix", params: paramsOf(fixed, run.params) }))),
-        part("End the run after its running trials", button("stop", () => send({ verb: "stop" }))),
-        make("fieldset", {}, make("legend", { textContent: "Token, from the address that was printed" }), secret), answer);
-      panel.replaceChildren(forms.note, ...(run.can_change && !isReadOnly ? [commands] : []), forms.told);
+        ...part("stop", "End the run after its running trials", button("stop", () => send({ verb: "stop" }))),
+        make("fieldset", {}, make("legend", { textContent: "Token, from the address that was printed" }), secret),
+        make("p", { className: "why", textContent: run.why, hidden: !run.why }), answer);
+      panel.replaceChildren(forms.note, ...(run.verbs.length && !isReadOnly ? [commands] : []), forms.told);
     };
     const size = (bytes) => (bytes < 1e4 ? `${bytes} B` : bytes < 1e7 ? `${Math.round(bytes / 1e3)} kB` : `${Math.round(bytes / 1e6)} MB`);
     const artifact = (each) => {
@@ -401,7 +422,7 @@
           make("div", {}, make("b", { textContent: n > 1 ? `${name} (${n} steps)` : name }), make("span", { textContent: value === null ? "–" : String(Number(value.toPrecision(6))) })))));
       }
       if (logged.artifacts?.length) found.push(make("h3", { textContent: "Artifacts" }), make("ul", { className: "artifacts" }, ...logged.artifacts.map(artifact)));
-      if (!run?.can_change || isReadOnly) {
+      if (!run?.verbs.length || isReadOnly) {
         if (logged.note || logged.tags?.length) found.push(make("h3", { textContent: "Note" }), make("p", { textContent: [logged.note, ...(logged.tags || []).map((tag) => `[${tag}]`)].filter(Boolean).join(" ") }));
         return found;
       }
@@ -414,9 +435,9 @@
         const pairs = deepbore.columns().map((column, k) => [column.name, row[k]]).slice(3).filter(([name, value]) => names.has(name) && value !== null);
         send({ verb: "enqueue", params: Object.fromEntries(pairs.map(([name, value]) => [name, Array.isArray(value) ? value[0] : value])) }, where);
       };
+      const withdrawal = [labelled("why", why), button("withdraw", () => send({ verb: "withdraw", trials: [id], reason: why.value }, where))];
       found.push(make("h3", { textContent: "Note and tags" }), noteForm(logged, id, where),
-        make("div", { className: "form row" }, labelled("why", why),
-          button("withdraw", () => send({ verb: "withdraw", trials: [id], reason: why.value }, where)), button("try it again", again)), where);
+        make("div", { className: "form row" }, ...(run.verbs.includes("withdraw") ? withdrawal : []), button("try it again", again)), where);
       return found;
     });
     load(); // before the list is there
@@ -440,7 +461,7 @@
       try {
         const answer = await fetch(`/api/compare?runs=${keys.map(encodeURIComponent).join(",")}`);
         const { chart, left_out } = await answer.json();
-        await drawable;
+        await drawable(async () => { if (chart) deepbore.sketch(inner, chart); });
         left.textContent = left_out.join("; ");
         if (chart) deepbore.update({ charts: { "compare/0": chart }, about: {} }, new Set(["compare/0"]));
       } catch (error) {

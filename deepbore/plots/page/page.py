@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from deepbore.component import class_name
+from deepbore.data.inbox import Inbox
 from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
 from deepbore.data.ranking import is_feasible
@@ -18,6 +19,7 @@ from deepbore.plots.page.curves import curves_section, history_section, timeline
 from deepbore.plots.page.sections import (
     Section,
     best_section,
+    commands_section,
     failures_section,
     former_values,
     parallel_section,
@@ -52,6 +54,7 @@ def report(
     configuration: str = "",
     times: str | Path | None = None,
     every: float | None = None,
+    inbox: Inbox | None = None,
 ) -> Page:
     """A page of HTML with the results of a run: a table to sort, and charts with details under the pointer.
 
@@ -65,6 +68,7 @@ def report(
         configuration: of the run, as YAML or other text; left out if empty.
         times: file of when trials began and ended, where the trials do not say it; see `deepbore.data.notes`.
         every: seconds after which the page reloads itself; None for never.
+        inbox: of a record's run; that of a study with a journal is beside that.
 
     Returns:
         the HTML, a `str` that a notebook shows; text of the user is escaped in it.
@@ -76,6 +80,10 @@ def report(
         require_study(run)
     record = run if isinstance(run, Ledger) else record_of(run)
     sections = [*_sections(record, None if isinstance(run, Ledger) else run, times)]
+    if not isinstance(run, Ledger) and (journal := run.state.observations.journal) is not None:
+        inbox = Inbox(journal.path, journal.run_id)
+    if (asked := commands_section(inbox)) is not None:
+        sections.append(asked)
     if configuration:
         shown = escape(visible(configuration, keep=LINE_ENDS))
         settings = f"<details><summary>all settings</summary><pre>{shown}</pre></details>"

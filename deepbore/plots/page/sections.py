@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from deepbore.data.inbox import Inbox
 from deepbore.data.ledger import Ledger
 from deepbore.data.outcome import Status
 from deepbore.data.summary import summary_of
@@ -65,6 +66,20 @@ def parallel_section(record: Ledger) -> Section | None:
     says += f" The first {AXES} of {len(record.space)} parameters." if len(record.space) > AXES else ""
     conditional = any("when" in record.space[name] for name in names)
     return Section("Parallel coordinates", says, [drawing(parallel_chart(shown, conditional=conditional))])
+
+
+def commands_section(inbox: Inbox | None) -> Section | None:
+    """What was left for a run to do, and is not done: it waits, is no command, or was refused; None for nothing."""
+    if inbox is None:
+        return None
+    lines = [f"waits: {each.verb}" for each in inbox.waiting()[:EXAMPLES]]
+    lines += [f"no command: {each}" for each in inbox.malformed()[:EXAMPLES]]
+    refused = [each for each in inbox.answers() if each.get("refused")]
+    lines += [f"refused: {each.get('verb')}: {each['refused']}" for each in refused[-EXAMPLES:]]
+    if not lines:
+        return None
+    says = "What the dashboard, or another program, has left for this run to do, and what has not come of it."
+    return Section("Commands", says, html=f"<ul>{''.join(f'<li>{_text(line[:LONG])}</li>' for line in lines)}</ul>")
 
 
 # --- trials ----------------------------------------------------------------------------------------------------------

@@ -28,9 +28,11 @@ const deepbore = (() => {
     return Object.fromEntries(Object.entries(what).map(([name, each]) =>
       [name, dimmed(each, ofColours.test(name) && !(each && each.constructor === Object))]));
   };
+  const shade = (colour) => (isDark() ? night[colour] || colour : colour);
+  const inks = () => (isDark() ? { ink: "#d5dade", line: "#333b44", edge: "#77818b", card: "#262c33" }
+                               : { ink: "#333", line: "#eceff1", edge: "#9aa4ad", card: "#fff" });
   const looks = () => {
-    const [ink, line, edge, card] = isDark() ? ["#d5dade", "#333b44", "#77818b", "#262c33"]
-                                                 : ["#333", "#eceff1", "#9aa4ad", "#fff"];
+    const { ink, line, edge, card } = inks();
     const axis = { gridcolor: line, zeroline: false, linecolor: edge, ticks: "outside", tickcolor: edge, ticklen: 4,
                    automargin: true, exponentformat: "power", minexponent: 4 };
     return { axis, whole: {
@@ -91,6 +93,7 @@ const deepbore = (() => {
   };
   const draw = (place) => {
     const chart = given.charts[place.dataset.chart];
+    place.querySelector(":scope > .sketch")?.remove();
     for (const trace of chart.data) {
       if (trace.trials) { // dimmed where a brush has left them out
         if (within) trace.selectedpoints = trace.trials.flatMap((id, k) => (within.has(id) ? [k] : []));
@@ -385,5 +388,5 @@ const deepbore = (() => {
   const also = (elements) => { more = elements; };
   const data = document.getElementById("data");
   if (data) start(JSON.parse(data.textContent));
-  return { start, update, brush, bind, also, show, make, rows: () => rows, columns: () => columns };
+  return { start, update, brush, bind, also, show, make, shade, inks, rows: () => rows, columns: () => columns };
 })();
