@@ -19,7 +19,7 @@ from types import ModuleType
 import as_elsewhere
 import filelock  # before fcntl is gone
 import psutil  # before resource is gone
-from as_elsewhere import case_is_ignored, guarded, no_proc, only_spawn, without
+from as_elsewhere import AfterImport, case_is_ignored, guarded, no_proc, only_spawn, without
 
 NO_MODULES = "fcntl resource pwd grp termios tty pty syslog"
 NO_FUNCTIONS = """fork forkpty killpg setsid getsid setpgrp getpgrp setpgid getpgid setuid
@@ -155,6 +155,12 @@ def _processes_and_signals():
     only_spawn(refuse_others=True)
 
 
+def _lightning(connector):
+    """Has Lightning's handling of signals know where it is."""
+    connector._IS_WINDOWS = True
+    connector._SignalConnector._valid_signals = staticmethod(lambda: {signal.SIGINT, signal.SIGTERM, signal.SIGABRT})
+
+
 def _clocks():
     for name in ("time", "monotonic"):
         own = getattr(time, name)
@@ -174,6 +180,7 @@ def _locks():
 _locks()
 for each in NO_MODULES.split():
     sys.modules[each] = None
+AfterImport({"lightning.pytorch.trainer.connectors.signal_connector": _lightning}).install()
 _processes_and_signals()
 _files()
 _text()
