@@ -110,7 +110,7 @@ def draw_dashboard() -> None:
             trial.log({"accuracy": 1 - end / 3})
             return end + 0.2 * (params["optimizer"] == "sgd")
 
-        study.note("the first sweep, on half of the data", tags=["baseline", "week 3"])
+        study.trials.note("the first sweep, on half of the data", tags=["baseline", "week 3"])
         study.optimize(train, 2 * TRIALS, progress=False)
         command = [sys.executable, "-m", "deepbore", "dashboard", folder, "--port", "0"]
         process = subprocess.Popen(

@@ -3,8 +3,10 @@
 
     python scripts/benchmark.py --suite thousands --trials 1000 --seeds 1 --out docs/results/thousands.jsonl \
         --methods deepbore deepbore:without-evolution deepbore:evolution-unscreened cma-es optuna-tpe
+    python scripts/benchmark.py --suite thousands --trials 5000 --seeds 3 --out docs/results/thousands.jsonl \
+        --workers 64 --methods deepbore cma-es
     python scripts/benchmark.py --suite thousands --trials 1000 --seeds 1 --out docs/results/thousands.jsonl \
-        --workers 64 --methods deepbore cma-es turbo optuna-tpe
+        --workers 64 --methods turbo optuna-tpe
     python scripts/thousands.py             # docs/results/thousands.jsonl -> docs/results/thousands.md and its picture
     python scripts/thousands.py --check     # exits 1 if the page would change
 
@@ -13,23 +15,27 @@ The same with `--half held_out` gives the part that nothing was chosen on. Ranks
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
 from deepbore.problems.suites import suite
 from ground import Runs, Table, methods_of
-from reporting.rows import Run, read
+from reporting.rows import read
 
 ROOT = Path(__file__).parent.parent
 ROWS = ROOT / "docs" / "results" / "thousands.jsonl"
 PAGE = ROOT / "docs" / "results" / "thousands.md"
 PICTURE = ROOT / "docs" / "pictures" / "thousands.png"
 BUDGETS = (200, 400, 1000)
+LONG = (1000, 2000, 5000)  # of the runs that are as long
 REFERENCE = "deepbore"
+WORKERS = (1, 64)
 NAMES = {  # as they stand in tables
     "deepbore:without-evolution": "deepbore without evolution",
     "deepbore:evolution-unscreened": "evolution, not screened",
@@ -49,30 +55,34 @@ def runs_of(half: str, workers: int, rows: Path = ROWS) -> Runs:
 
 
 def groups(runs: Runs) -> list[list[str]]:
-    """The other methods, those together that ran on the same problems and seeds."""
-    of: dict[frozenset[tuple[str, int]], list[str]] = {}
+    """The other methods, those together that ran on the same problems and seeds for as many evaluations."""
+    of: dict[tuple[int, frozenset[tuple[str, int]]], list[str]] = {}
     for method in methods_of(runs, REFERENCE)[1:]:
-        pairs = frozenset(key[:2] for key in runs if key[2] == method)
-        of.setdefault(pairs, []).append(method)
+        own = {key: run for key, run in runs.items() if key[2] == method}
+        shortest = min(run.n for run in own.values())
+        of.setdefault((shortest, frozenset(key[:2] for key in own)), []).append(method)
     return list(of.values())
 
 
-def values(runs: Runs, methods: Sequence[str]) -> str:
-    """Markdown: the median over seeds of the best value after the last number of evaluations, by problem."""
+def budgets_of(runs: Runs, methods: Sequence[str]) -> tuple[int, ...]:
+    """After how many evaluations methods are compared: as far as all of their runs went."""
+    least = min(min(run.n for key, run in runs.items() if key[2] == method) for method in methods)
+    return LONG if least >= LONG[-1] else BUDGETS
+
+
+def values(runs: Runs, methods: Sequence[str], n: int) -> str:
+    """Markdown: the median over seeds of the best value after n evaluations, by problem."""
     lines = ["| problem | " + " | ".join(NAMES.get(each, each) for each in methods) + " |"]
     lines.append("|---" * (len(methods) + 1) + "|")
     for problem in sorted({key[0] for key in runs}):
-        of = {method: [run for key, run in runs.items() if (key[0], key[2]) == (problem, method)] for method in methods}
-        ends = {method: median(_end(run) for run in found) for method, found in of.items() if found}
-        best = min(ends.values())
+        ends = {}
+        for method in methods:
+            found = [run.at(n) for key, run in runs.items() if (key[0], key[2]) == (problem, method) and run.n >= n]
+            ends |= {method: median(math.inf if end is None else end for end in found)} if found else {}
+        best = min(ends.values(), default=math.inf)
         cells = [_bold(f"{ends[each]:.4g}", ends[each] == best) if each in ends else "" for each in methods]
         lines.append(f"| {problem.split('/')[1]} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def _end(run: Run) -> float:
-    found = run.at(BUDGETS[-1])
-    return float("inf") if found is None else found
 
 
 def _bold(text: str, is_best: bool) -> str:
@@ -94,20 +104,23 @@ def section(half: str, workers: int) -> list[str]:
     at_a_time = "one at a time" if workers == 1 else f"{workers} at a time"
     parts = [f"## {HALVES[half]}, {at_a_time}"]
     for others in groups(runs):
-        table = Table(runs, [REFERENCE, *others], BUDGETS)
+        budgets = budgets_of(runs, [REFERENCE, *others])
+        table = Table(runs, [REFERENCE, *others], budgets)
         if not table.pairs:
             continue
         seeds = len({seed for _, seed in table.pairs})
         parts += [
-            f"Average rank after {' / '.join(map(str, BUDGETS))} evaluations (1 is best), {len(table.problems)} "
+            f"Average rank after {' / '.join(map(str, budgets))} evaluations (1 is best), {len(table.problems)} "
             f"problems, {seeds} seed{'s' if seeds > 1 else ''}:",
             _named(table.by_kind()),
             f"The regret of `{REFERENCE}` by that of each other method; the verdict is by [the one rule](method.md):",
             _named(table.against(others)),
         ]
     methods = methods_of(runs, REFERENCE)
-    parts += [f"Best values after {BUDGETS[-1]}, to minimise:", values(runs, methods), seconds(runs, methods)]
-    return parts
+    for n in sorted({budgets_of(runs, [method])[-1] for method in methods}):
+        ran = [method for method in methods if max(run.n for key, run in runs.items() if key[2] == method) >= n]
+        parts += [f"Best values after {n}, to minimise:", values(runs, ran, n)]
+    return [*parts, seconds(runs, methods)]
 
 
 def _named(table: str) -> str:
@@ -129,29 +142,36 @@ def page() -> str:
         "![Average rank of each method up to a thousand evaluations](../pictures/thousands.png)",
     ]
     for half in HALVES:
-        for workers in (1, 64):
+        for workers in WORKERS:
             parts += section(half, workers)
     return "\n\n".join(parts) + "\n"
 
 
 def draw(path: Path) -> None:
-    """The average rank of the methods that ran on most problems, one at a time."""
+    """The average rank of the methods that ran on most problems, one at a time and many at a time."""
     from matplotlib.figure import Figure
 
-    runs = runs_of("all", 1)
-    table, n = Table(runs, [REFERENCE, *groups(runs)[0]], BUDGETS[-1:]), range(20, BUDGETS[-1] + 1, 20)
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
-    axes = figure.subplots()
-    curves = np.array([table.ranks(each) for each in n]).T
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    for axes, workers in zip(figure.subplots(1, 2), WORKERS, strict=True):
+        runs = runs_of("all", workers)
+        methods = [REFERENCE, *max(groups(runs), key=lambda group: len(Table(runs, [REFERENCE, *group], [1]).pairs))]
+        last = budgets_of(runs, methods)[-1]
+        _draw_ranks(axes, Table(runs, methods, [last]), np.linspace(last / 50, last, 50).astype(int))
+        axes.set(title="one at a time" if workers == 1 else f"{workers} at a time")
+    figure.savefig(path, dpi=150)
+
+
+def _draw_ranks(axes: Any, table: Table, n: np.ndarray) -> None:
+    """The average rank of each method after n evaluations."""
+    curves = np.array([table.ranks(int(each)) for each in n]).T
     for number, (method, curve) in enumerate(zip(table.methods, curves, strict=True)):
         style = {"color": "C3", "linewidth": 2.5} if number == 0 else {"color": f"{0.15 + 0.17 * number:.2f}"}
         axes.plot(n, curve, **style)
         name = NAMES.get(method, method)
         axes.annotate(name, (n[-1], curve[-1]), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
-    axes.set(xlabel="evaluations", ylabel="average rank (1 is best)", xlim=(20, 1000), title="A thousand evaluations")
+    axes.set(xlabel="evaluations", ylabel="average rank (1 is best)", xlim=(n[0], n[-1]))
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
 
 
 def main() -> int:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.cli.run_directory import Run
 from deepbore.component import without_addresses
 from deepbore.data.ledger import Ledger
 from deepbore.data.ranking import best_among
+from deepbore.data.runs import Run
 from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.history_chart import Curves

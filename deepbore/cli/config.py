@@ -22,9 +22,10 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from deepbore import classifiers, problems
 from deepbore.classifiers import Classifier, KernelPLS
-from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
+from deepbore.cli.new_run import new_run
 from deepbore.component import has_default_settings
 from deepbore.data.journal import replace_file
+from deepbore.data.runs import CONFIG, N_TRIALS
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deepbore.cli.run_directory import Run
 from deepbore.data.journal import open_regular
+from deepbore.data.runs import Run
 from deepbore.errors import DeepBoreError, SpaceError
 from deepbore.space import SearchSpace
 from deepbore.text import visible

@@ -15,12 +15,12 @@ from jsonargparse import ArgumentError
 from deepbore.cli import fit_help
 from deepbore.cli.config import RunCLI, as_model, explained
 from deepbore.cli.inspect import summary
-from deepbore.cli.run_directory import CONFIG, Run
 from deepbore.cli.slips import as_nested
 from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
 from deepbore.data.ledger import Ledger
 from deepbore.data.log import JOURNAL
 from deepbore.data.observations import Observations
+from deepbore.data.runs import CONFIG, Run
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
 from deepbore.evaluators import Evaluator

@@ -13,9 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from deepbore.cli.run_directory import Run, ago, runs_in
 from deepbore.data.inbox import Inbox
 from deepbore.data.journal import refuse_link, replace_file
+from deepbore.data.runs import Run, ago, runs_in
 from deepbore.data.trial import LATEST, Status, Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.text import visible

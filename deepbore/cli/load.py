@@ -8,10 +8,10 @@ from typing import Any
 from deepbore.acquisition import ClassProbability, LogHypervolumeImprovement, default_acquisition
 from deepbore.candidates import GreedyBatch
 from deepbore.cli.features import space_with_features
-from deepbore.cli.run_directory import Run, journal_of, plain_data
 from deepbore.component import is_number, make
 from deepbore.data.journal import Journal
 from deepbore.data.replay import Reading, declaring
+from deepbore.data.runs import Run, journal_of, plain_data
 from deepbore.errors import SettingError
 from deepbore.labels import default_labels
 from deepbore.loop.recipe import KINDS, check_described

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from deepbore import __version__
 from deepbore.cli import dashboard, fit_help, inspect, revise, share, tune
-from deepbore.cli.run_directory import leave_unused
+from deepbore.cli.new_run import leave_unused
 from deepbore.cli.slips import as_nested, check_fit
 from deepbore.errors import DeepBoreError
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepbore.cli.inspect import Parser, summary
-from deepbore.cli.run_directory import Run
 from deepbore.data.outcome import Outcome, corrected_outcome
+from deepbore.data.runs import Run
 from deepbore.data.trial import Status
 from deepbore.errors import TrialError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deepbore.cli.inspect import Parser
-from deepbore.cli.run_directory import RUNS
+from deepbore.cli.new_run import RUNS
 from deepbore.data.journal import Journal, holds_anything
 from deepbore.data.log import JOURNAL
 from deepbore.errors import JournalError, JournalInUse, SettingError

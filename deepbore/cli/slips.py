@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deepbore.cli.run_directory import plain_data
+from deepbore.data.runs import plain_data
 from deepbore.errors import SettingError
 from deepbore.names import ARGUMENTS, slip_in
 from deepbore.validation import as_path

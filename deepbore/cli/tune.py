@@ -7,7 +7,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, get_args
 
-from deepbore.cli.run_directory import CONFIG, Run, new_run
+from deepbore.cli.new_run import new_run
+from deepbore.data.runs import CONFIG, Run
 from deepbore.data.trial import Direction
 from deepbore.errors import JournalError, SettingError
 from deepbore.integrations.wandb import is_sweep, sweep_in

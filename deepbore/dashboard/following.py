@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from deepbore.data.journal import LONGEST_LINE, identity, open_regular, refuse_link
+from deepbore.data.journal import LONGEST_LINE, Chain, identity, open_regular, refuse_link
 from deepbore.data.ledger import Ledger
-from deepbore.data.log import VERSION, Line, checksum, left, parsed, times_path
+from deepbore.data.log import Line, left, times_path
 from deepbore.data.replay import Reading, declaring, replaying
 from deepbore.data.trial import LATEST
 from deepbore.errors import JournalError
@@ -92,8 +92,7 @@ class Follower:
     def _begin(self) -> None:
         self._tail, self._times = Tail(self.path), Tail(times_path(self.path))
         self._reading: Reading | None = None
-        self._number = self._crc = 0
-        self._format = VERSION
+        self._chain = Chain(self.path)
         self._block: list[tuple[int, Line]] = []  # of rows that were added at once, of which some are still to come
 
     @property
@@ -138,33 +137,16 @@ class Follower:
 
     def _take(self, lines: list[bytes]) -> None:
         for raw in lines:
-            self._number += 1
-            line = self._checked(raw)
-            self._block.append((self._number, line))
+            line = self._chain.event(raw)
+            self._block.append((self._chain.number, line))
             if left(raw):  # what was added at once counts when all of it is there
                 continue
             for number, each in self._block:
                 self._apply(number, each)
             self._block = []
 
-    def _checked(self, raw: bytes) -> Line:
-        """The event in a line, its checksum verified."""
-        line = parsed(raw)
-        if line is None:
-            raise JournalError(f"line {self._number} is no event of a journal: {raw[:80]!r}.")
-        if self._number == 1:
-            self._format = line.get("version", VERSION)
-        if self._format != 1:
-            crc = checksum(raw[:-1], self._crc)
-            if crc is None:
-                raise JournalError(f"line {self._number} is damaged, or one before it was lost: {raw[:80]!r}.")
-            self._crc = crc
-        return line
-
     def _apply(self, number: int, line: Line) -> None:
         if self._reading is None:
-            if line["event"] != "created" or self._format not in (1, VERSION):
-                raise JournalError(f"a journal begins with the event 'created', version 1 or {VERSION}.")
             with declaring(self.path):
                 self._reading = Reading(line)
             self.ledger = self._reading.ledger

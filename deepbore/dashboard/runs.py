@@ -10,13 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from deepbore.cli.run_directory import N_TRIALS, Run, runs_in
 from deepbore.dashboard.following import Follower
 from deepbore.data.inbox import VERBS, Command, Inbox
 from deepbore.data.ledger import Ledger
 from deepbore.data.log import times_path
 from deepbore.data.notes import finished_with, last_report, running_reports
 from deepbore.data.ranking import is_feasible
+from deepbore.data.runs import N_TRIALS, Run, runs_in
 from deepbore.data.trial import Status
 from deepbore.errors import DeepBoreError, JournalError
 from deepbore.plots.style import number

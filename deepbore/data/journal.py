@@ -235,25 +235,25 @@ def identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def _scan(path: Path, file: BinaryIO) -> JournalScan:
-    status = os.fstat(file.fileno())
-    found = _begun(path, next(_lines(path, file), b""), identity(status))
-    file.seek(0)
-    position, crc, whole = 0, 0, (0, 0)
-    for number, line in enumerate(_lines(path, file), 1):
+    status, chain = os.fstat(file.fileno()), Chain(path)
+    position, whole = 0, (0, 0)
+    for line in _lines(path, file):
         if not line.endswith(b"\n"):
-            _check_torn(path, number, line, crc, found.version)
+            chain.check_torn(line)
             break
-        crc = _checked(path, number, line, crc, found.version)
+        chain.check(line)
         position += len(line)
         if not left(line):  # what was added at once counts when all of it is there
-            whole = position, crc
+            whole = position, chain.crc
         if position >= status.st_size:  # another may be writing the next line just now
             break
-    found = replace(found, size=whole[0], crc=whole[1], torn=max(0, status.st_size - whole[0]))
-    if found.torn:
-        file.seek(found.size)
+    if not chain.number:
+        raise JournalError(f"the journal {path} holds no run: its first line is missing, or torn as by a crash.")
+    torn = max(0, status.st_size - whole[0])
+    if torn:
+        file.seek(whole[0])
         log.warning("the end of %s is torn, as by a crash, and is passed over: %.80r", path, file.read(80))
-    return found
+    return JournalScan(identity(status), chain.run_id, chain.version, *whole, torn)
 
 
 def _lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
@@ -271,36 +271,63 @@ def _lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def _begun(path: Path, line: bytes, file: tuple[int, int]) -> JournalScan:
-    """The scan after the first line."""
-    if not line.endswith(b"\n"):
-        raise JournalError(f"the journal {path} holds no run: its first line is missing, or torn as by a crash.")
-    created = _event(path, 1, line)
-    version, run_id = created.get("version"), created.get("id")
-    known = isinstance(run_id, str) if version == VERSION else version == 1
-    if created["event"] != "created" or not known or isinstance(version, bool):
-        raise JournalError(f"{path} must begin with the event 'created', version 1 or {VERSION}, not {line[:80]!r}.")
-    return JournalScan(file, run_id, int(version or 0))
+class Chain:
+    """The checks of a journal's lines, one after the other: each line continues the checksum of the one before.
 
+    Args:
+        path: of the journal, for errors.
 
-def _checked(path: Path, number: int, line: bytes, crc: int, version: int) -> int:
-    """The checksum of a line."""
-    if version == 1:
-        return crc
-    found = checksum(line[:-1], crc)
-    if found is None:
-        rest = f"A copy of the {number - 1} lines before it is a run: head -n {number - 1}." if number > 1 else ""
-        raise JournalError(
-            f"line {number} of {path} is damaged, or one before it was lost: its checksum does not fit: "
-            f"{line[:80]!r}. {rest}".rstrip()
-        )
-    return found
+    Attributes:
+        number: how many lines were checked.
+        crc: checksum that the next line continues.
+        version: of the format, as the first line says.
+        run_id: what the first line calls the run; None in version 0.1.
+    """
 
+    def __init__(self, path: Path):
+        self.path = path
+        self.number = self.crc = 0
+        self.version = VERSION
+        self.run_id: str | None = None
 
-def _check_torn(path: Path, number: int, line: bytes, crc: int, version: int) -> None:
-    """Raises JournalError for a last line that is whole, but for the end of line."""
-    if version > 1 and checksum(line[:-1], crc) is not None:
-        raise JournalError(f"line {number} of {path} is damaged: it ends in {line[-1:]!r}.")
+    def check(self, line: bytes) -> None:
+        """Takes the next whole line.
+
+        Raises:
+            JournalError: if it is damaged, or the first one and begins no run.
+        """
+        if not self.number:
+            self._begin(line)
+        found = self.crc if self.version == 1 else checksum(line[:-1], self.crc)
+        if found is None:
+            number, path = self.number + 1, self.path
+            rest = f"A copy of the {number - 1} lines before it is a run: head -n {number - 1}." if number > 1 else ""
+            raise JournalError(
+                f"line {number} of {path} is damaged, or one before it was lost: its checksum does not fit: "
+                f"{line[:80]!r}. {rest}".rstrip()
+            )
+        self.number, self.crc = self.number + 1, found
+
+    def _begin(self, line: bytes) -> None:
+        """Takes version and run from the first line."""
+        created = _event(self.path, 1, line)
+        version, run_id = created.get("version"), created.get("id")
+        known = isinstance(run_id, str) if version == VERSION else version == 1
+        if created["event"] != "created" or not known or isinstance(version, bool):
+            raise JournalError(
+                f"{self.path} must begin with the event 'created', version 1 or {VERSION}, not {line[:80]!r}."
+            )
+        self.version, self.run_id = int(version or 0), run_id
+
+    def check_torn(self, line: bytes) -> None:
+        """Raises JournalError for a last line that is whole, but for the end of line."""
+        if self.number and self.version > 1 and checksum(line[:-1], self.crc) is not None:
+            raise JournalError(f"line {self.number + 1} of {self.path} is damaged: it ends in {line[-1:]!r}.")
+
+    def event(self, line: bytes) -> Line:
+        """The event in the next whole line. Raises JournalError as `check`, or for a line that is no event."""
+        self.check(line)
+        return _event(self.path, self.number, line)
 
 
 def _event(path: Path, number: int, line: bytes) -> Line:

@@ -188,7 +188,7 @@ class _Seen:
             row = self.doubted[0].id
             yield f"look at trial {row}; study.withdraw({row}) if its value is wrong"
         if failed and failed >= OFTEN * ended:
-            yield 'mend what fails; study.rerun("failed") then tries these configurations again'
+            yield 'mend what fails; study.trials.rerun("failed") then tries these configurations again'
         yield from ways
         if self.status[Status.PENDING]:
             yield f"{self.status[Status.PENDING]} trials have not ended: study.optimize evaluates them first"

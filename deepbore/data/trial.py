@@ -252,7 +252,7 @@ class Trial:
         cost: what it has cost, in seconds or the unit that was told; None where that is unknown.
         metrics: what it has logged and is not optimised: name -> step -> value; see `log`.
         artifacts: what it has made, each with `name`, `size`, and `digest` or `path`; see `log_artifact`.
-        note: a text about it; see `Study.note`.
+        note: a text about it; see `StudyTrials.note`.
         tags: short texts about it.
     """
 

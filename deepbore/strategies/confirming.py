@@ -81,4 +81,5 @@ def neighbours(view: View, point: Tensor, step: float) -> Tensor:
     moved[0, real] += inwards  # all of them
     moved[1, real] -= inwards
     moved[2:, real] += inwards.diag()  # one at a time
-    return space.points.snap(moved.clamp(0, 1))
+    moved[:, real] = moved[:, real].clamp(0, 1)
+    return space.points.snap(moved)

@@ -14,6 +14,13 @@ log = logging.getLogger(__name__)
 OF_ONE_RANK = ("stop", "note")  # what a run on several ranks takes up: the first one keeps the journal
 
 
+class Noted(Protocol):
+    """Trials that take notes: `deepbore.study.study.StudyTrials`."""
+
+    def note(self, text: Any = None, trial: Any = None, tags: Any = None) -> None:
+        """Replaces a note, and tags."""
+
+
 class Changeable(Protocol):
     """What commands change: a `deepbore.Study`."""
 
@@ -34,8 +41,9 @@ class Changeable(Protocol):
     def fix(self, params: Any) -> None:
         """Fixes parameters."""
 
-    def note(self, text: Any = None, trial: Any = None, tags: Any = None) -> None:
-        """Replaces a note, and tags."""
+    @property
+    def trials(self) -> Noted:
+        """Its trials."""
 
     def stop(self) -> None:
         """Ends the run."""
@@ -71,7 +79,7 @@ def _withdraw(study: Changeable, command: Command) -> None:
 
 
 def _note(study: Changeable, command: Command) -> None:
-    study.note(command.said.get("note"), command.said.get("trial"), command.said.get("tags"))
+    study.trials.note(command.said.get("note"), command.said.get("trial"), command.said.get("tags"))
 
 
 VERBS: dict[str, Callable[[Changeable, Command], None]] = {

@@ -3,11 +3,12 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
+from functools import wraps
 from threading import Lock
-from typing import Any, Self, SupportsFloat, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, SupportsFloat, TypeVar, cast
 
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
@@ -15,7 +16,12 @@ from deepbore.errors import SettingError, SpaceExhausted
 from deepbore.study.study import Study
 from deepbore.validation import required, seconds, within
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Asked(Future[Trial]):
+    """The trial that a client waits for."""
 
 
 class Calls:
@@ -35,7 +41,7 @@ class Calls:
             raise SettingError(f"study must be a Study, or a function that makes one, but got {made!r:.100}.")
         self.study = made
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="deepbore-server")
-        self._asks: list[Future[Trial]] = []
+        self._asks: list[Asked] = []
         self._left: list[Trial] = []  # of clients that had gone when their trials came
         self._lock = Lock()
         self.is_closed = False
@@ -57,9 +63,9 @@ class Calls:
             self.is_closed = True
         self._thread.shutdown()
 
-    def ask(self) -> "Future[Trial]":
+    def ask(self) -> Asked:
         """A trial of the next `ask(q)`."""
-        future: Future[Trial] = Future()
+        future = Asked()
         with self._lock:
             self._asks.append(future)
             if len(self._asks) == 1:
@@ -70,9 +76,9 @@ class Calls:
                     raise
         return future
 
-    def give_up(self, future: "Future[Trial]") -> None:
-        """Keeps the trial of a client that waits no more, if it comes or came all the same, for the next client."""
-        if not future.cancel():
+    def give_up(self, future: "Future[Any]") -> None:
+        """Keeps the trial that a client waits for no more, should it come all the same, for the next client."""
+        if isinstance(future, Asked) and not future.cancel():
             future.add_done_callback(self._keep)
 
     def _keep(self, future: "Future[Trial]") -> None:
@@ -87,7 +93,7 @@ class Calls:
         present = [each for each in asks if each.set_running_or_notify_cancel()]  # a client may have gone
         self._ask(self._after_those_left(present))
 
-    def _after_those_left(self, asks: "list[Future[Trial]]") -> "list[Future[Trial]]":
+    def _after_those_left(self, asks: list[Asked]) -> list[Asked]:
         """Gives trials that nobody has to the first asks; the asks that remain."""
         with self._lock:
             left, self._left = self._left, []
@@ -99,7 +105,7 @@ class Calls:
                 self._left.append(trial)
         return asks
 
-    def _ask(self, asks: "list[Future[Trial]]") -> None:
+    def _ask(self, asks: list[Asked]) -> None:
         """Asks the study once; where a finite space has not so many configurations left, the first ones get them."""
         if not asks:
             return
@@ -160,32 +166,35 @@ class StudyServer:
         Raises:
             SpaceExhausted: if a finite space has no configuration left.
         """
-        future = self._calls.ask()
-        try:
-            return future.result()
-        except BaseException:  # as Ctrl-C: the trial is the next client's
-            self._calls.give_up(future)
-            raise
+        return self._wait(self._calls.ask())
 
-    def tell(self, trial: Trial | int, value: Any = None, **outcome: Any) -> None:
+    def tell(self, /, trial: Trial | int, value: Any = None, **outcome: Any) -> None:
         """Gives a trial its outcome: `Study.tell`."""
-        self._calls.call(self.study.tell, trial, value, **outcome).result()
+        return self._wait(self._calls.call(self.study.tell, trial, value, **outcome))
 
     def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
         """Takes the value of a running trial at a step, and says whether it should continue: `Study.report`."""
-        return self._calls.call(self.study.report, trial, value, step).result()
+        return self._wait(self._calls.call(self.study.report, trial, value, step))
 
     def withdraw(self, trial: Trial | int, reason: str | None = None) -> None:
         """Gives up a trial, as that of a client that has died: `Study.withdraw`."""
-        self._calls.call(self.study.withdraw, trial, reason).result()
+        return self._wait(self._calls.call(self.study.withdraw, trial, reason))
 
     def best_trial(self) -> Trial | None:
         """The best trial so far: `Study.best_trial`."""
-        return self._calls.call(lambda: self.study.best_trial).result()
+        return self._wait(self._calls.call(lambda: self.study.best_trial))
 
     def pending(self) -> list[Trial]:
         """The trials that clients have: `StudyTrials.pending`."""
-        return self._calls.call(lambda: list(self.study.pending)).result()
+        return self._wait(self._calls.call(lambda: list(self.study.trials.pending)))
+
+    def _wait(self, future: "Future[T]") -> T:
+        """What a call gives, once it was made."""
+        try:
+            return future.result()
+        except BaseException:  # as Ctrl-C
+            self._calls.give_up(future)
+            raise
 
     def close(self) -> None:
         """Makes the calls that were made before, and closes the study; later ones raise SettingError."""
@@ -198,8 +207,29 @@ class StudyServer:
         self.close()
 
 
+class _Unwaited(StudyServer):
+    """A server whose methods give the future of a call at once, for a coroutine to await."""
+
+    def _wait(self, future: "Future[T]") -> T:
+        return cast(T, future)
+
+
+def awaiting(
+    method: "Callable[Concatenate[StudyServer, P], T]",
+) -> "Callable[Concatenate[AsyncStudyServer, P], Coroutine[Any, Any, T]]":
+    """A method of `StudyServer` as a coroutine."""
+
+    @wraps(method)
+    async def call(self: "AsyncStudyServer", /, *args: P.args, **named: P.kwargs) -> T:
+        return await self._awaited(cast("Future[T]", method(self._server, *args, **named)))
+
+    return call
+
+
 class AsyncStudyServer:
     """`StudyServer` with coroutines, for the event loop of an actor of Ray or dask, or of a web server.
+
+    Its methods are those of `StudyServer`: ask, tell, report, withdraw, best_trial, pending and close.
 
     Args:
         study: the study, or a function that makes it where the actor lives.
@@ -222,50 +252,28 @@ class AsyncStudyServer:
     """
 
     def __init__(self, study: Study | Callable[[], Study], window: float | timedelta = 0.01):
-        self._calls = Calls(study, window)
+        self._server = _Unwaited(study, window)
 
-    async def ask(self) -> Trial:
-        """The next trial of this client: `Study.ask_one`.
+    ask = awaiting(StudyServer.ask)
+    tell = awaiting(StudyServer.tell)
+    report = awaiting(StudyServer.report)
+    withdraw = awaiting(StudyServer.withdraw)
+    best_trial = awaiting(StudyServer.best_trial)
+    pending = awaiting(StudyServer.pending)
 
-        Raises:
-            SpaceExhausted: if a finite space has no configuration left.
-        """
-        future = self._calls.ask()
+    async def _awaited(self, future: "Future[T]") -> T:
         try:
             return await asyncio.wrap_future(future)
-        except BaseException:  # as a timeout, or the end of its connection: the trial is the next client's
-            self._calls.give_up(future)
+        except BaseException:  # as a timeout, or the end of its connection
+            self._server._calls.give_up(future)
             raise
-
-    async def tell(self, trial: Trial | int, value: Any = None, **outcome: Any) -> None:
-        """Gives a trial its outcome: `Study.tell`."""
-        await self._called(self._calls.study.tell, trial, value, **outcome)
-
-    async def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
-        """Takes the value of a running trial at a step, and says whether it should continue: `Study.report`."""
-        return await self._called(self._calls.study.report, trial, value, step)
-
-    async def withdraw(self, trial: Trial | int, reason: str | None = None) -> None:
-        """Gives up a trial, as that of a client that has died: `Study.withdraw`."""
-        await self._called(self._calls.study.withdraw, trial, reason)
-
-    async def best_trial(self) -> Trial | None:
-        """The best trial so far: `Study.best_trial`."""
-        return await self._called(lambda: self._calls.study.best_trial)
-
-    async def pending(self) -> list[Trial]:
-        """The trials that clients have: `StudyTrials.pending`."""
-        return await self._called(lambda: list(self._calls.study.pending))
 
     async def close(self) -> None:
         """Makes the calls that were made before, and closes the study; later ones raise SettingError."""
-        await asyncio.get_running_loop().run_in_executor(None, self._calls.close)
+        await asyncio.get_running_loop().run_in_executor(None, self._server.close)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
         await self.close()
-
-    async def _called(self, method: Callable[..., T], *args: Any, **named: Any) -> T:
-        return await asyncio.wrap_future(self._calls.call(method, *args, **named))

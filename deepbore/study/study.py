@@ -516,79 +516,6 @@ class Study:
         """
         self.state.observations.withdraw(trial, reason)
 
-    def rerun(self, trials: Trial | int | Iterable[Trial | int] | Literal["failed"] = "failed") -> None:
-        """Queues configurations of earlier trials for the next asks, as after a mistake in the program was mended.
-
-        Failed trials are withdrawn, so that nothing is learned from failures that were not theirs; other ones stay, and
-        their configuration is evaluated once more. Budgets are chosen anew.
-
-        Args:
-            trials: from `trials`, or their numbers; "failed" for all that have failed.
-
-        Raises:
-            TrialError: for an unknown trial, or one that has not ended.
-
-        Example:
-            >>> from deepbore import Real, Study
-            >>> study = Study({"x": Real(0, 1)}, seed=0)
-            >>> first = study.ask_one()
-            >>> study.tell(first, failed=True)
-            >>> study.rerun("failed")
-            >>> study.ask_one().params == first.params, study.trials[0].status.name
-            (True, 'WITHDRAWN')
-        """
-        for trial in self._to_rerun(trials):
-            self.enqueue(trial.params)
-            if trial.status is Status.FAILED:
-                self.withdraw(trial, RERUN)
-
-    def _to_rerun(self, trials: Trial | int | Iterable[Trial | int] | Literal["failed"]) -> list[Trial]:
-        """The trials that are meant, all checked before any is queued."""
-        own = [trial for trial in self.trials if trial.task is None]
-        if isinstance(trials, str):
-            if trials != "failed":
-                raise SettingError(f'trials are given by number, or as "failed", but got {trials!r:.100}.')
-            return [trial for trial in own if trial.status is Status.FAILED]
-        several = [trials] if isinstance(trials, Trial) or not isinstance(trials, Iterable) else list(trials)
-        rows = dict.fromkeys(self.state.observations.columns.row_of(each) for each in several)
-        found = [self.state.observations.trial(row) for row in rows]
-        if waiting := [trial.id for trial in found if trial.status is Status.PENDING]:
-            raise TrialError(
-                f"a trial runs again once it has ended, but {waiting[0]} has not. Tell it, or withdraw it."
-            )
-        return found
-
-    def edit(self, trial: Trial | int, params: Params) -> None:
-        """Replaces a trial that was asked for and does not run yet: the next `ask` gives the edited configuration.
-
-        The trial itself is withdrawn, which is no failure.
-
-        Args:
-            trial: a pending one, or its number.
-            params: what changes. The rest of its configuration stays, but for parameters that the change makes
-                inactive, which go; those that it makes active, and that are not given, are proposed.
-
-        Raises:
-            TrialError: for a trial that has ended.
-            PointError: for a configuration outside the space, or a parameter that is given and inactive; then nothing
-                has changed.
-
-        Example:
-            >>> from deepbore import Integer, Real, Study
-            >>> study = Study({"lr": Real(0, 1), "layers": Integer(1, 9)}, seed=0)
-            >>> study.edit(study.ask_one(), {"layers": 3})
-            >>> study.ask_one().params["layers"]
-            3
-        """
-        known = self.state.observations.trial(self.state.observations.columns.row_of(trial))
-        if known.status is not Status.PENDING:
-            raise TrialError(
-                f"a trial is edited before it runs, but {known.id} is {known.status}. Enqueue another one."
-            )
-        space = self.state.space
-        self.enqueue(space.points.changed(known.params, as_params(params, space)))
-        self.withdraw(known.id, EDITED)
-
     @queued
     def correct(
         self,
@@ -791,34 +718,6 @@ class Study:
             'node7'
         """
         self.state.observations.annotate(trial, attributes)
-
-    @queued
-    def note(
-        self, text: str | None = None, trial: Trial | int | None = None, tags: Iterable[str] | None = None
-    ) -> None:
-        """Replaces the note and the tags of a trial, or of the run; they have no effect on the run.
-
-        Args:
-            text: of at most 10,000 characters; None leaves the former one.
-            trial: from `ask` or `trials`, or its id; None for the run.
-            tags: short texts, at most 20; None leaves the former ones.
-
-        Raises:
-            TrialError: for an unknown trial, or one of another study.
-            ValueTypeError: for what is too long, or no text.
-
-        Example:
-            >>> from deepbore import Real, SearchSpace, Study
-            >>> study = Study(SearchSpace({"x": Real(-1, 1)}))
-            >>> (trial,) = study.ask()
-            >>> study.note("it looks odd", trial, tags=["look again"])
-            >>> study.trials[0].note, study.trials[0].tags
-            ('it looks odd', ('look again',))
-        """
-        if isinstance(tags, str):
-            raise ValueTypeError(f"tags are several texts, as in tags=[{tags!r:.60}], but got one text.")
-        self._restore()
-        self.state.observations.note(trial, text, None if tags is None else tuple(dict.fromkeys(tags)))
 
     @queued
     def _log(self, trial: Trial | int, given: Mapping[str, float], step: float | None) -> None:
@@ -1175,7 +1074,7 @@ class Study:
 
 
 class StudyTrials(Trials):
-    """All trials of a study in the order of asking, and some of them by what they are.
+    """All trials of a study in the order of asking, some of them by what they are, and what is rarely done with them.
 
     Args:
         study: the study.
@@ -1214,6 +1113,103 @@ class StudyTrials(Trials):
         """
         observations = self._study.state.observations
         return observations.trials(observations.suspicion.rows)
+
+    def rerun(self, trials: Trial | int | Iterable[Trial | int] | Literal["failed"] = "failed") -> None:
+        """Queues configurations of earlier trials for the next asks, as after a mistake in the program was mended.
+
+        Failed trials are withdrawn, so that nothing is learned from failures that were not theirs; other ones stay, and
+        their configuration is evaluated once more. Budgets are chosen anew.
+
+        Args:
+            trials: from `trials`, or their numbers; "failed" for all that have failed.
+
+        Raises:
+            TrialError: for an unknown trial, or one that has not ended.
+
+        Example:
+            >>> from deepbore import Real, Study
+            >>> study = Study({"x": Real(0, 1)}, seed=0)
+            >>> first = study.ask_one()
+            >>> study.tell(first, failed=True)
+            >>> study.trials.rerun("failed")
+            >>> study.ask_one().params == first.params, study.trials[0].status.name
+            (True, 'WITHDRAWN')
+        """
+        for trial in self._to_rerun(trials):
+            self._study.enqueue(trial.params)
+            if trial.status is Status.FAILED:
+                self._study.withdraw(trial, RERUN)
+
+    def _to_rerun(self, trials: Trial | int | Iterable[Trial | int] | Literal["failed"]) -> list[Trial]:
+        """The trials that are meant, all checked before any is queued."""
+        own = [trial for trial in self._study.trials if trial.task is None]
+        if isinstance(trials, str):
+            if trials != "failed":
+                raise SettingError(f'trials are given by number, or as "failed", but got {trials!r:.100}.')
+            return [trial for trial in own if trial.status is Status.FAILED]
+        several = [trials] if isinstance(trials, Trial) or not isinstance(trials, Iterable) else list(trials)
+        observations = self._study.state.observations
+        found = [observations.trial(row) for row in dict.fromkeys(map(observations.columns.row_of, several))]
+        if waiting := [trial.id for trial in found if trial.status is Status.PENDING]:
+            raise TrialError(
+                f"a trial runs again once it has ended, but {waiting[0]} has not. Tell it, or withdraw it."
+            )
+        return found
+
+    def edit(self, trial: Trial | int, params: Params) -> None:
+        """Replaces a trial that was asked for and does not run yet: the next `ask` gives the edited configuration.
+
+        The trial itself is withdrawn, which is no failure.
+
+        Args:
+            trial: a pending one, or its number.
+            params: what changes. The rest of its configuration stays, but for parameters that the change makes
+                inactive, which go; those that it makes active, and that are not given, are proposed.
+
+        Raises:
+            TrialError: for a trial that has ended.
+            PointError: for a configuration outside the space, or a parameter that is given and inactive; then nothing
+                has changed.
+
+        Example:
+            >>> from deepbore import Integer, Real, Study
+            >>> study = Study({"lr": Real(0, 1), "layers": Integer(1, 9)}, seed=0)
+            >>> study.trials.edit(study.ask_one(), {"layers": 3})
+            >>> study.ask_one().params["layers"]
+            3
+        """
+        space, observations = self._study.state.space, self._study.state.observations
+        known = observations.trial(observations.columns.row_of(trial))
+        if known.status is not Status.PENDING:
+            raise TrialError(
+                f"a trial is edited before it runs, but {known.id} is {known.status}. Enqueue another one."
+            )
+        self._study.enqueue(space.points.changed(known.params, as_params(params, space)))
+        self._study.withdraw(known.id, EDITED)
+
+    def note(
+        self, text: str | None = None, trial: Trial | int | None = None, tags: Iterable[str] | None = None
+    ) -> None:
+        """Replaces the note and the tags of a trial, or of the run; they have no effect on the run.
+
+        Args:
+            text: of at most 10,000 characters; None leaves the former one.
+            trial: from `ask` or `trials`, or its id; None for the run.
+            tags: short texts, at most 20; None leaves the former ones.
+
+        Raises:
+            TrialError: for an unknown trial, or one of another study.
+            ValueTypeError: for what is too long, or no text.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(-1, 1)}))
+            >>> (trial,) = study.ask()
+            >>> study.trials.note("it looks odd", trial, tags=["look again"])
+            >>> study.trials[0].note, study.trials[0].tags
+            ('it looks odd', ('look again',))
+        """
+        note(self._study, text, trial, tags)
 
     def summary(self) -> Summary:
         """The study in at most ten lines: what was found, what failed or is doubted, what limits it, what to do next.
@@ -1297,6 +1293,15 @@ def reseed(study: Study, seed: int) -> None:
     study._state.reseed(seed)
 
 
+@queued
+def note(study: Study, text: str | None, trial: Trial | int | None = None, tags: Iterable[str] | None = None) -> None:
+    """`StudyTrials.note`."""
+    if isinstance(tags, str):
+        raise ValueTypeError(f"tags are several texts, as in tags=[{tags!r:.60}], but got one text.")
+    study._restore()
+    study.state.observations.note(trial, text, None if tags is None else tuple(dict.fromkeys(tags)))
+
+
 @locked
 def share(study: Study, ranks: Ranks) -> None:
     """Proposes with copies of a study on other ranks (see `DistributedStudy`); the first keeps the journal."""
@@ -1310,6 +1315,9 @@ FORMER: dict[str, tuple[str, Callable[[Study], Any]]] = {  # attribute -> what i
     "seed": ("study.state.seed", attrgetter("state.seed")),
     "objectives": ("study.state.observations.objectives", attrgetter("state.observations.objectives")),
     "result": ("Result.of(study)", Result.of),
+    "edit": ("study.trials.edit", attrgetter("trials.edit")),
+    "note": ("study.trials.note", attrgetter("trials.note")),
+    "rerun": ("study.trials.rerun", attrgetter("trials.rerun")),
     "metrics": ("deepbore.study.study.metrics_of(study)", metrics_of),
     "is_running": ("study.state.is_running", attrgetter("state.is_running")),
     "reseed": ("deepbore.study.study.reseed(study, seed)", lambda study: partial(reseed, study)),

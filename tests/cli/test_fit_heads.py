@@ -6,7 +6,7 @@ import pytest
 
 from deepbore.cli.config import as_model
 from deepbore.cli.fit import run_fit
-from deepbore.cli.run_directory import Run
+from deepbore.data.runs import Run
 from deepbore.errors import SettingError
 
 FEW = ["--loop.n_trials", "8", "--loop.n_initial", "6", "--classifier.training.steps", "5"]

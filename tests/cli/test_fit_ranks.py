@@ -7,7 +7,7 @@ import pytest
 
 from commands import LAUNCHERS, deepbore as command, on_ranks_of
 from deepbore import Study
-from deepbore.cli.run_directory import new_run
+from deepbore.cli.new_run import new_run
 from deepbore.data.replay import timed_in
 from deepbore.errors import SettingError
 

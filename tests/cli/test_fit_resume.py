@@ -11,7 +11,7 @@ import yaml
 from deepbore import SearchSpace, Study
 from deepbore.cli.config import load_yaml
 from deepbore.cli.main import main
-from deepbore.cli.run_directory import Run
+from deepbore.data.runs import Run
 
 BRANIN = """
 problem: {class_path: deepbore.problems.Branin}

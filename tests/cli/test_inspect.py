@@ -12,7 +12,7 @@ from deepbore import MLPClassifier, Real, Study
 from deepbore.cli.compare import grouped, table
 from deepbore.cli.load import load_run
 from deepbore.cli.main import main
-from deepbore.cli.run_directory import Run, ago, runs_in
+from deepbore.data.runs import Run, ago, runs_in
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labels, ThresholdLabels
 from plane import LINE, SQUARE

@@ -10,9 +10,9 @@ from deepbore import Study
 from deepbore.cli.compare import grouped
 from deepbore.cli.load import load_run
 from deepbore.cli.main import main
-from deepbore.cli.run_directory import Run, plain_data
 from deepbore.data.journal import LONGEST_LINE, Journal, replace_file
 from deepbore.data.replay import read_record
+from deepbore.data.runs import Run, plain_data
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from written_runs import SPACE, append_lines, write_journal, write_run
 

@@ -8,10 +8,11 @@ import pytest
 from lightning.pytorch.utilities import rank_zero_only
 
 from deepbore import Study, minimize
-from deepbore.cli import run_directory
 from deepbore.cli.load import load_run
 from deepbore.cli.main import main
-from deepbore.cli.run_directory import Run, leave_unused, new_run
+from deepbore.cli.new_run import leave_unused, new_run
+from deepbore.data import runs
+from deepbore.data.runs import Run
 from kinds_of_jobs import JOBS
 from plane import SQUARE
 
@@ -119,7 +120,7 @@ def test_a_run_on_one_device_asks_no_cluster(job, monkeypatch):
 
 def test_a_run_is_running_while_its_lock_is_held_where_there_is_no_flock_as_well(tmp_path, monkeypatch):
     study = minimize(value, SQUARE, 11, seed=0, journal=tmp_path / "mine" / "journal.jsonl").study
-    monkeypatch.setattr(run_directory, "fcntl", None)  # as on Windows
+    monkeypatch.setattr(runs, "fcntl", None)  # as on Windows
     study.ask_one()
     assert Run(tmp_path / "mine").state == "running"
     study.tell(study.ask_one(), 0.0)  # a look has taken nothing

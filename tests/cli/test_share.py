@@ -11,7 +11,7 @@ import pytest
 
 from deepbore import Study
 from deepbore.cli import main as cli
-from deepbore.cli.run_directory import Run
+from deepbore.data.runs import Run
 
 TRAIN = "def train(params):\n    return (params['lr'] - 0.3) ** 2\n"
 CONFIG = """

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from deepbore.cli.run_directory import Run
 from deepbore.dashboard.comparing import best_line
 from deepbore.dashboard.content import SHOWN, Content, part_of, some_rows
 from deepbore.dashboard.runs import JournalEntry
 from deepbore.data.array_ranking import best_so_far
 from deepbore.data.log import first_line, written
+from deepbore.data.runs import Run
 
 SPACE = {"x": {"type": "real", "low": 0.0, "high": 1.0}, "<b>&": {"type": "categorical", "choices": ["<script>", "b"]}}
 

@@ -291,13 +291,13 @@ def test_names_values_notes_and_reasons_with_scripts_run_none(browser, served, t
         trial = study.ask_one()
         trial.log({evil: k})
         trial.log_artifact(evil.encode(), f"{evil}.png")
-        study.note(evil, trial, tags=[evil[:50]])
+        study.trials.note(evil, trial, tags=[evil[:50]])
         study.annotate(trial, {evil: evil})
         if k % 3:
             study.tell(trial, Outcome(k))
         else:
             study.tell(trial, Outcome.failure(evil))
-    study.note(evil, tags=[evil[:50]])
+    study.trials.note(evil, tags=[evil[:50]])
     study.close()
     tab, said = opened(browser, f"{served(folder)}/", 1280, 2500)
     tab.locator("tbody a").click()

@@ -101,9 +101,9 @@ def test_notes_and_tags_of_trials_and_of_the_run(tmp_path):
     path = tmp_path / "run.jsonl"
     study = Study(SearchSpace(SPACE), seed=0, journal=path)
     study.tell(study.ask_one(), 1)
-    study.note("first run of the week", tags=["week 3", "a", "a"])
-    study.note("odd", 0)
-    study.note(trial=0, tags=["again"])
+    study.trials.note("first run of the week", tags=["week 3", "a", "a"])
+    study.trials.note("odd", 0)
+    study.trials.note(trial=0, tags=["again"])
     study.close()
     for ledger in (study.observations.ledger, read_record(path), Study.load(path).observations.ledger):
         assert ledger.remarks == {None: "first run of the week", 0: "odd"}
@@ -120,7 +120,7 @@ def test_what_is_no_note_is_refused_and_nothing_written(tmp_path, wrong):
     study = Study(SearchSpace(SPACE), seed=0, journal=path)
     before = path.read_bytes()
     with pytest.raises(ValueTypeError):
-        study.note(**wrong)
+        study.trials.note(**wrong)
     assert path.read_bytes() == before
     study.close()
 

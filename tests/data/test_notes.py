@@ -5,10 +5,10 @@ import os
 import pytest
 
 from deepbore import SerialEvaluator, Study
-from deepbore.cli.run_directory import Run
 from deepbore.data.events import Timed
-from deepbore.data.notes import append_lines, finished_with
+from deepbore.data.notes import append_lines, finished_with, last_report, running_path
 from deepbore.data.replay import read_record, timed_in
+from deepbore.data.runs import Run
 from plane import LINE
 
 
@@ -52,6 +52,14 @@ def test_frames_have_them():
     assert (frame.began[:3] <= frame.ended[:3]).all()
     assert (frame.seconds[:3] >= 0).all()
     assert frame[["began", "ended", "seconds"]][3:].isna().all().all()
+
+
+def test_a_folder_of_reports_that_is_empty_is_no_change(tmp_path):
+    path = tmp_path / "run.jsonl"
+    Study(LINE, journal=path).close()
+    running_path(path, 0).parent.mkdir()  # as between its making and the first report
+    assert last_report(path) == 0
+    assert Run(path).last_change == Run(path).last_event
 
 
 def test_equal_runs_are_equal_whenever_they_ran(tmp_path):

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from deepbore import ProcessEvaluator, Study
-from deepbore.cli.run_directory import Run
 from deepbore.data import notes
 from deepbore.data.notes import RunningReports, forget_reports, last_report, running_path, running_reports
 from deepbore.data.replay import read_record
+from deepbore.data.runs import Run
 from deepbore.evaluators.base import EvaluationWarning
 from plane import LINE
 

@@ -67,7 +67,7 @@ def test_failures_are_counted_with_their_reason_and_come_first():
 
     study = told(fails)
     assert lines_of(study)["failed"] == "15, 15 of them with: out of memory"
-    assert study.summary().advice[0].startswith("mend what fails; study.rerun")
+    assert study.summary().advice[0].startswith("mend what fails; study.trials.rerun")
 
 
 def test_noise_is_the_limit_where_equal_configurations_differ_as_the_best_do():
@@ -149,7 +149,7 @@ def test_choices_that_are_objects_have_their_names_in_json():
 def test_failed_trials_run_again_and_nothing_is_learned_from_their_failures(tmp_path):
     path = tmp_path / "run.jsonl"
     with told(lambda trial: Outcome.failure("bug") if trial.id in (1, 4) else inside(trial), 6, journal=path) as study:
-        study.rerun("failed")
+        study.trials.rerun("failed")
         assert [trial.status.name for trial in study.trials].count("WITHDRAWN") == 2
         again = study.ask(2)
         assert [trial.params for trial in again] == [study.trials[row].params for row in (1, 4)]
@@ -159,8 +159,8 @@ def test_failed_trials_run_again_and_nothing_is_learned_from_their_failures(tmp_
 
 def test_a_complete_trial_that_runs_again_stays():
     study = told(inside, 3)
-    study.rerun(1)
-    study.rerun([study.trials[2]])
+    study.trials.rerun(1)
+    study.trials.rerun([study.trials[2]])
     assert [trial.params for trial in study.ask(2)] == [study.trials[1].params, study.trials[2].params]
     assert study.trials[1].value == inside(study.trials[1])
 
@@ -170,9 +170,9 @@ def test_what_can_not_run_again_is_refused_before_anything_changes(trials, error
     study = told(inside, 3)
     study.ask()
     with pytest.raises(error):
-        study.rerun(trials)
+        study.trials.rerun(trials)
     with pytest.raises(TrialError):
-        study.rerun([0, trials])
+        study.trials.rerun([0, trials])
     assert study.trials[0].status.name == "COMPLETE"
 
 
@@ -195,7 +195,7 @@ def test_a_trial_that_is_named_twice_runs_again_once(tmp_path, capsys):
     assert main(["rerun", str(tmp_path / "shell.jsonl"), "1", "1"]) == 0
     assert capsys.readouterr().out.strip() == "queued again: 1"
     with Study.load(tmp_path / "study.jsonl") as study:
-        study.rerun([1, study.trials[1]])
+        study.trials.rerun([1, study.trials[1]])
     for name in ("study", "shell"):
         study = Study.load(tmp_path / f"{name}.jsonl")
         assert [trial.status.name for trial in study.trials] == ["FAILED", "WITHDRAWN"]
@@ -219,32 +219,32 @@ def test_an_edit_drops_what_it_makes_inactive_and_leaves_open_what_it_makes_acti
     whole = {"optimizer": "sgd", "momentum": 0.7, "nesterov": "no", "lr": 0.5}
     study.enqueue(whole)
     trial = study.ask_one()
-    study.edit(trial, {"momentum": 0.25})
+    study.trials.edit(trial, {"momentum": 0.25})
     trial = study.ask_one()
     assert trial.params == {"optimizer": "sgd", "momentum": 0.25, "lr": 0.5}
-    study.edit(trial, {"optimizer": "adam", "momentum": None})
+    study.trials.edit(trial, {"optimizer": "adam", "momentum": None})
     trial = study.ask_one()
     assert trial.params == {"optimizer": "adam", "beta": trial.params["beta"], "lr": 0.5}
     with pytest.raises(PointError, match="inactive parameters must be left out, but 'momentum'"):
-        study.edit(trial, {"momentum": 0.1})
+        study.trials.edit(trial, {"momentum": 0.1})
     with pytest.raises(PointError, match="parameters must be among"):
-        study.edit(trial, {"momentu": 0.1})
+        study.trials.edit(trial, {"momentu": 0.1})
     assert study.trials[trial.id].status.name == "PENDING"
-    study.edit(trial, {"optimizer": "sgd", "momentum": 0.7, "nesterov": "no"})
+    study.trials.edit(trial, {"optimizer": "sgd", "momentum": 0.7, "nesterov": "no"})
     assert study.ask_one().params == whole
 
 
 def test_a_trial_is_edited_before_it_runs():
     study = told(inside, 2)
     first, second = study.ask(2)
-    study.edit(first, {"k": 9})
+    study.trials.edit(first, {"k": 9})
     assert study.trials[first.id].reason == "edited before it ran"
     assert study.ask_one().params == {**first.params, "k": 9}
     assert [trial.id for trial in study.pending] == [second.id, 4]
     with pytest.raises(TrialError, match="before it runs"):
-        study.edit(0, {"k": 1})
+        study.trials.edit(0, {"k": 1})
     with pytest.raises(PointError):
-        study.edit(second, {"k": 99})
+        study.trials.edit(second, {"k": 99})
     assert study.trials[second.id].status.name == "PENDING"
 
 

@@ -22,6 +22,7 @@ def test_rungs_go_from_low_by_the_factor_up_to_high(low, factor, count, more):
 
 def test_whole_rungs_stay_whole():
     assert Budget("epochs", 1, 100).rungs == (1, 3, 9, 27, 81)
+    assert Budget("epochs", 1, 100).top == 81
     assert all(type(rung) is int for rung in EPOCHS.rungs)
     trial = run(Study(LINE, budget=EPOCHS), 4).trials[3]
     assert type(trial.budget) is int

@@ -79,6 +79,13 @@ def test_the_settings_of_the_others_are_those_of_a_kernel_by_default(space, kind
         assert made[name] == getattr(usual, name)
 
 
+@pytest.mark.parametrize("noisy", [False, True])
+@pytest.mark.parametrize("objectives", [1, 2])
+def test_the_default_model_knows_whether_values_are_noisy(objectives, noisy):
+    model = default_classifier(objectives, None, noisy)
+    assert ("noisy=True" in repr(model)) == noisy
+
+
 @pytest.mark.parametrize(
     ("given", "kinds"),
     [

@@ -254,6 +254,17 @@ def test_a_neglected_level_is_learned_with_all_others():
     assert ((other.model.posterior(points).mean > -900) == (points[:, 4] == 5)).all()
 
 
+def test_a_level_without_parameters_is_no_branch_where_others_of_its_choice_have_some():
+    rows = [(trial("ab"[k % 2], "uvwxyz"[k % 6], "rs"[k // 2 % 2], at=k / 30), 1 + k / 30) for k in range(30)]
+    other, view = learned(told(rows))
+    assert [NAMES[k] for k in other.neglected.nonzero().squeeze(-1).tolist()] == ["c"]
+    usual = KernelPLS()
+    usual.bind(SPACE)
+    parameters = range(len(SPACE))
+    assert (other.model._prior[parameters] == usual._prior[parameters]).all()
+    torch.testing.assert_close(other.model._data[:, 0], view.batch.z[:, 0].double())
+
+
 def test_where_branches_and_levels_are_neglected_either_has_its_turns():
     study = told([*FED[:24:6], *FED[:24:6], *FED[:24:6], *FED[:24:6], *DEAD[:2]])
     other, kinds = NeglectedChoices(), set()

@@ -8,7 +8,7 @@ import pytest
 
 from deepbore import Categorical, Library, Real, Study, minimize
 from deepbore.cli.main import main
-from deepbore.cli.run_directory import Run
+from deepbore.data.runs import Run
 from deepbore.errors import DeepBoreError
 from deepbore.evaluators import SerialEvaluator, Timed
 from deepbore.problems import LightningCLIProblem
