@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from pydoc import ErrorDuringImport, locate
 
+import numpy as np
 import pytest
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import CSVLogger
@@ -22,6 +23,7 @@ from sklearn.svm import SVC
 
 import deepbore
 from cases import CLASSIFIERS
+from deepbore import plots
 from deepbore.acquisition import UpperConfidenceBound
 from deepbore.classifiers import Calibrated, Link, Relaxed
 from deepbore.cli import fit_help, main as cli, share, tune
@@ -51,7 +53,30 @@ make_site.main([])
 
 BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>.+?) -->\n)?```(?P<language>\w+)\n(?P<code>.*?)```", re.DOTALL)
 
-GIVEN = {"README.md": {"train_and_validate": lambda **params: params["lr"] * params["units"]}}  # the reader's own
+
+def of_the_gallery():
+    """Small runs in place of those that scripts/make_gallery.py makes."""
+    space = {"lr": deepbore.Real(1e-4, 1, log=True), "width": deepbore.Integer(4, 128, log=True)}
+    study = deepbore.Study(space, seed=0)
+
+    def train(params, trial):
+        for epoch in range(3):
+            trial.report(params["lr"] + params["width"] / 100 + 1 / (1 + epoch), step=epoch)
+        return params["lr"] + params["width"] / 100
+
+    study.optimize(train, 12, progress=False)
+    study.fit()
+    several = deepbore.Study(space, seed=0, directions=["minimize", "maximize"])
+    several.optimize(lambda params: (params["lr"], float(params["width"])), 5, progress=False)
+    groups = [plots.Curves("deepbore", [np.array([3.0, 2.0, 1.0]), np.array([2.0, 1.0, 1.0])])]
+    return {"plots": plots, "study": study, "branin": study, "several": several, "groups": groups}
+
+
+def of_the_readme():
+    return {"train_and_validate": lambda **params: params["lr"] * params["units"]}
+
+
+GIVEN = {"README.md": of_the_readme, "gallery.md": of_the_gallery}  # the reader's own
 
 
 def blocks(page, language):
@@ -160,7 +185,7 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(DOCS / "reactions", tmp_path / "reactions")  # the files that its reader has downloaded
     for _ in range(2):
-        names = dict(GIVEN.get(page, {}))
+        names = GIVEN.get(page, dict)()
         for code in blocks(page, "python"):
             exec(compile(code, page, "exec"), names)
         names.clear()
