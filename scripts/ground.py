@@ -155,13 +155,13 @@ def tables(runs: Runs, methods: Sequence[str], reference: str) -> list[tuple[lis
     return [(group, [n for n in BUDGETS if n <= most]) for (_, most), group in groups.items()]  # type: ignore[misc]
 
 
-def draw(runs: Runs, reference: str, path: Path) -> None:
-    """The average rank of the methods with most runs, from the end of the design on."""
+def draw(runs: Runs, reference: str, path: Path, size: tuple[float, float] = (7, 3.6)) -> None:
+    """The average rank of the methods with most runs, from the end of the design on; the size is in inches."""
     from matplotlib.figure import Figure
 
     (others, _), *_ = tables(runs, methods_of(runs, reference), reference)
     table, n = Table(runs, [reference, *others], (100,)), range(10, 101, 2)
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
     curves = np.array([table.ranks(each) for each in n]).T
     for number, (method, curve) in enumerate(zip(table.methods, curves, strict=True)):

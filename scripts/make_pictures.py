@@ -1,9 +1,7 @@
 #!/usr/bin/env python
-"""Draws the pictures of the README and of how.md, guide.md, cli.md and dashboard.md in docs/ anew, with today's
-defaults.
+"""Draws the pictures of how.md, guide.md, cli.md and dashboard.md in docs/ anew, with today's defaults.
 
-    python scripts/make_pictures.py      # docs/pictures/first-run.png, step-*.png, guide-*.png, page*.png,
-                                         # dashboard*.png; 2 minutes
+    python scripts/make_pictures.py      # docs/pictures/step-*.png, guide-*.png, page*.png, dashboard*.png; 2 minutes
 
 The numbers that these pages name beside their pictures are printed. Needs deepbore[benchmarks,plots], playwright and
 a chromium.
@@ -11,7 +9,6 @@ a chromium.
 
 import math
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,25 +20,13 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import deepbore
-from deepbore.plots import landscape, pairs, report
+from deepbore.plots import landscape, report
 from deepbore.problems import Forrester
 
 ROOT = Path(__file__).parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 STEPS = {4: "step-01", 6: "step-03", 9: "step-06", 13: "step-10"}  # evaluations -> picture of docs/how.md
 TRIALS = 30  # of the guide's run
-
-
-def draw_first_run() -> None:
-    """What the model has learned in the README's first snippet, which is run as it stands."""
-    snippet = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert snippet is not None
-    names: dict[str, Any] = {}
-    exec(compile(snippet[1], "README.md", "exec"), names)
-    print(f"{names['error']({}):.1f} with scikit-learn's defaults")
-    study = names["result"].study
-    study.fit()
-    pairs(study).savefig(PICTURES / "first-run.png", dpi=96)
 
 
 def draw_steps() -> None:
@@ -137,7 +122,6 @@ def draw_dashboard() -> None:
 
 
 if __name__ == "__main__":
-    draw_first_run()
     draw_steps()
     draw_page()
     draw_dashboard()

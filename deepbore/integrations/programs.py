@@ -265,19 +265,18 @@ class ProgramProblem(Problem):
 
     def __call__(self, params: Params) -> float | Outcome:
         """What the program returns for a configuration."""
-        found: float | Outcome = self._result(params)
-        return found
-
-    def _result(self, params: Params) -> Any:
         if not isinstance(self.program, argparse.ArgumentParser):
-            return self.program(**self._values(self.program, params))
+            returned: float | Outcome = self.program(**self._values(self.program, params))
+            return returned
         words = self._words(self.program, params)
         takes = [each for each in inspect.signature(self.run).parameters.values() if each.kind is not each.KEYWORD_ONLY]
         if not takes:
-            return _with_words(self.run, words)
-        if takes[0].default is not inspect.Parameter.empty:
-            return self.run(words)
-        return self.run(self._read(self.program, words))
+            returned = _with_words(self.run, words)
+        elif takes[0].default is not inspect.Parameter.empty:
+            returned = self.run(words)
+        else:
+            returned = self.run(self._read(self.program, words))
+        return returned
 
     def _words(self, parser: argparse.ArgumentParser, params: Params) -> list[str]:
         values = {**self.fixed, **params}

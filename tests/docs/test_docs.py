@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from pydoc import ErrorDuringImport, locate
 
+import numpy as np
 import pytest
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import CSVLogger
@@ -22,6 +23,7 @@ from sklearn.svm import SVC
 
 import deepbore
 from cases import CLASSIFIERS
+from deepbore import plots
 from deepbore.acquisition import UpperConfidenceBound
 from deepbore.classifiers import Calibrated, Link, Relaxed
 from deepbore.cli import fit_help, main as cli, share, tune
@@ -39,18 +41,42 @@ PAGES = {path.name: path for path in [ROOT / "README.md", *sorted(DOCS.glob("*.m
 
 OFFLINE = """
 import socket, sys
+sys.path.append({scripts!r})
 
 def refuse(*_, **__):
     raise OSError("the documentation must build without a network")
 
 socket.socket.connect = socket.getaddrinfo = refuse
-from mkdocs.__main__ import cli
-cli(sys.argv[1:])
-"""
+import make_site
+make_site.main([])
+""".format(scripts=str(ROOT / "scripts"))
 
 BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>.+?) -->\n)?```(?P<language>\w+)\n(?P<code>.*?)```", re.DOTALL)
 
-GIVEN = {"README.md": {"train_and_validate": lambda **params: params["lr"] * params["units"]}}  # the reader's own
+
+def of_the_gallery():
+    """Small runs in place of those that scripts/make_gallery.py makes."""
+    space = {"lr": deepbore.Real(1e-4, 1, log=True), "width": deepbore.Integer(4, 128, log=True)}
+    study = deepbore.Study(space, seed=0)
+
+    def train(params, trial):
+        for epoch in range(3):
+            trial.report(params["lr"] + params["width"] / 100 + 1 / (1 + epoch), step=epoch)
+        return params["lr"] + params["width"] / 100
+
+    study.optimize(train, 12, progress=False)
+    study.fit()
+    several = deepbore.Study(space, seed=0, directions=["minimize", "maximize"])
+    several.optimize(lambda params: (params["lr"], float(params["width"])), 5, progress=False)
+    groups = [plots.Curves("deepbore", [np.array([3.0, 2.0, 1.0]), np.array([2.0, 1.0, 1.0])])]
+    return {"plots": plots, "study": study, "branin": study, "several": several, "groups": groups}
+
+
+def of_the_readme():
+    return {"train_and_validate": lambda **params: params["lr"] * params["units"]}
+
+
+GIVEN = {"README.md": of_the_readme, "gallery.md": of_the_gallery}  # the reader's own
 
 
 def blocks(page, language):
@@ -59,19 +85,29 @@ def blocks(page, language):
     return [block["code"] for block in found if not block["reason"] and "--8<--" not in block["code"]]
 
 
-def built(site, config=ROOT / "mkdocs.yml"):
-    """The finished process of a strict build."""
-    command = [sys.executable, "-c", OFFLINE, "build", "--strict", "--config-file", config, "--site-dir", site]
-    return subprocess.run(command, cwd=config.parent, capture_output=True, text=True, timeout=300, check=False)
+def built(folder):
+    """The finished process of a strict build of a copy of the documentation; its site is in build/site."""
+    command = [sys.executable, "-c", OFFLINE]
+    return subprocess.run(command, cwd=folder, env=ENV, capture_output=True, text=True, timeout=600, check=False)
+
+
+def copied(folder):
+    """A folder with what the site is built from."""
+    for name in ("deepbore", "examples", "tests", "scripts"):
+        (folder / name).symlink_to(ROOT / name)
+    shutil.copytree(DOCS, folder / "docs")
+    for name in ("mkdocs.yml", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The built site."""
-    folder = tmp_path_factory.mktemp("site")
+    folder = copied(tmp_path_factory.mktemp("site"))
     done = built(folder)
-    assert done.returncode == 0, done.stderr
-    return folder
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "build" / "site"
 
 
 class Fetched(HTMLParser):
@@ -122,17 +158,15 @@ def test_examples_in_docstrings_are_shown_as_code(site):
 
 @pytest.mark.slow
 def test_a_broken_link_fails_the_build(tmp_path):
-    for name in ("deepbore", "examples", "tests"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    shutil.copytree(DOCS, tmp_path / "docs")
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    copied(tmp_path)
     with (tmp_path / "docs" / "index.md").open("a") as file:
         file.write("\n[nowhere](nowhere.md) [no heading](how.md#no-heading) [nothing][deepbore.Nothing]\n")
-    done = built(tmp_path / "site", tmp_path / "mkdocs.yml")
+    done = built(tmp_path)
     assert done.returncode != 0
-    assert done.stderr.count("WARNING") == 3
+    said = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)
+    assert said.count("Warning:") == 3
     for link in ("nowhere.md", "no-heading", "deepbore.Nothing"):
-        assert link in done.stderr
+        assert link in said
 
 
 def test_pictures_are_small():
@@ -151,7 +185,7 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(DOCS / "reactions", tmp_path / "reactions")  # the files that its reader has downloaded
     for _ in range(2):
-        names = dict(GIVEN.get(page, {}))
+        names = GIVEN.get(page, dict)()
         for code in blocks(page, "python"):
             exec(compile(code, page, "exec"), names)
         names.clear()
@@ -244,7 +278,7 @@ def test_what_every_head_is_and_has_by_default_is_in_the_tables():
 
 def test_every_extra_is_explained():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(re.findall(r"\| `deepbore\[(\w+)\]` \|", PAGES["index.md"].read_text())) == set(declared)
+    assert set(re.findall(r"\| `deepbore\[(\w+)\]` \|", PAGES["start.md"].read_text())) == set(declared)
 
 
 def test_every_example_is_shown():
