@@ -1,5 +1,7 @@
 """The public names, and the one list of them: `deepbore/__init__.py` imports each from here when it is first used."""
 
+import typing_extensions
+
 from . import errors as errors, plots as plots, problems as problems, testing as testing
 from .acquisition import (
     Acquisition as Acquisition,
@@ -60,6 +62,7 @@ from .errors import (
 from .evaluators import (
     Evaluator as Evaluator,
     ExecutorEvaluator as ExecutorEvaluator,
+    Objective as Objective,
     ProcessEvaluator as ProcessEvaluator,
     SerialEvaluator as SerialEvaluator,
 )
@@ -105,6 +108,11 @@ from .study import (
     minimize as minimize,
 )
 
-Suggester = DistributedStudy  # its former name
+# former names, which warn where they are used, and in type checkers
+@typing_extensions.deprecated("Suggester is called DistributedStudy now.")
+class Suggester(DistributedStudy): ...
+
+@typing_extensions.deprecated("Ambitious is called RaisedIncumbent now.")
+class Ambitious(RaisedIncumbent): ...
 
 __version__: str

@@ -42,6 +42,10 @@ class TrialError(DeepBoreError, RuntimeError):
     """A trial is unknown, or is told a second time."""
 
 
+class NoBestTrial(DeepBoreError, ValueError):
+    """The best of a study was asked for, and there is none yet."""
+
+
 class StudyRunning(DeepBoreError, RuntimeError):
     """A call that a study can't take while `optimize` runs, or another call is at work in the same thread."""
 

@@ -5,7 +5,7 @@
     python scripts/tutorials.py first_study         # one
     python scripts/tutorials.py --check             # runs nothing; exit 1 if a page has other code than its notebook
 
-The notebooks are kept without outputs. Needs deepbore[test], for the kernel. A tool of the site would tie the pages to
+The notebooks are kept without outputs. Needs ipykernel and nbclient. A tool of the site would tie the pages to
 it; Markdown is read by all of them, and by GitHub.
 """
 

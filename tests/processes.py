@@ -7,12 +7,14 @@ import time
 import traceback
 from pathlib import Path
 
+import psutil
 import torch
 
 import forked
 
 ROOT = Path(__file__).parent.parent
-ENV = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)]), "OMP_NUM_THREADS": "1"}
+PATHS = [*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT), str(Path(__file__).parent)]
+ENV = os.environ | {"PYTHONPATH": os.pathsep.join(PATHS), "OMP_NUM_THREADS": "1"}
 
 
 def run(code, *args, timeout=120, cold=False):
@@ -45,9 +47,9 @@ def is_gone(pid, within=5.0):
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         try:
-            if Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[0] == "Z":
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
                 return True
-        except (FileNotFoundError, ProcessLookupError):
+        except psutil.NoSuchProcess:
             return True
         time.sleep(0.02)
     return False

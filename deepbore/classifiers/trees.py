@@ -109,13 +109,18 @@ def library(module: str, user: str) -> Any:
         user: the feature that needs it, for the message.
 
     Raises:
-        MissingPackage: if the package is not installed.
+        MissingPackage: if the package is not installed, or lacks a library of the system.
     """
+    package = module.partition(".")[0]
     try:
         return import_module(module)
     except ImportError:
-        package = module.partition(".")[0]
         raise MissingPackage(f"{user} needs {package}: pip install 'deepbore[trees]'.") from None
+    except (OSError, ValueError) as error:  # XGBoost on a Mac without OpenMP raises an error of its own, a ValueError
+        said = (
+            f"{user} needs {package}, which can't be imported. On a Mac it needs OpenMP: brew install libomp. It said: "
+        )
+        raise MissingPackage(f"{said}{str(error).strip():.300}") from error
 
 
 class RandomForest(TreeClassifier):

@@ -32,7 +32,6 @@ from deepbore.labels import Labelling
 from deepbore.loop.lightning import no_cluster
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
-from deepbore.strategies.defaults import has_library
 from deepbore.study import Options
 from deepbore.study.running import refuse_steps
 from deepbore.validation import as_path, whole
@@ -469,11 +468,10 @@ class RunCLI(LightningCLI):
         made = self.config_init
         self.labels: Labelling | None = self.datamodule.labels
         names, directions = self.problem.objectives, self.problem.directions
-        is_short = made.loop.strategy is not None or made.loop.noisy or has_library(self.problem.space)
         self.loop: LoopSettings = replace(
             made.loop,
             directions=dict(zip(names, directions, strict=True)) if names else directions,
-            classifier=None if is_short and _is_default(self.model) else self.model,
+            classifier=None if _is_default(self.model) else self.model,  # as a study has it that is given none
             labels=self.labels,
             stop_when=made.loop.stop_when or [],
             progress=self.shows_progress,

@@ -96,7 +96,8 @@ class Sweep:
         left = max(0, self.n_trials - study.observations.ledger.n_asked)
         jobs = HydraJobs(self.sweeper, plan, self.batch_size)
         result = study.optimize(jobs, left, batch_size=self.batch_size, max_failures=self.max_failures)
-        best = {"best_params": result.best_params, "best_value": result.best_value}
+        found = result.best_trial
+        best = {"best_params": None if found is None else found.params, "best_value": result.best_value}
         OmegaConf.save(OmegaConf.create({"name": "deepbore", **best}), self.folder / RESULTS)
         return result
 

@@ -269,11 +269,14 @@ class ProgramProblem(Problem):
             return self.program(**self._values(self.program, params))  # type: ignore[no-any-return]
         words = self._words(self.program, params)
         takes = [each for each in inspect.signature(self.run).parameters.values() if each.kind is not each.KEYWORD_ONLY]
+        returned: float | Outcome
         if not takes:
-            return _with_words(self.run, words)
-        if takes[0].default is not inspect.Parameter.empty:
-            return self.run(words)  # type: ignore[no-any-return]
-        return self.run(self._read(self.program, words))  # type: ignore[no-any-return]
+            returned = _with_words(self.run, words)
+        elif takes[0].default is not inspect.Parameter.empty:
+            returned = self.run(words)
+        else:
+            returned = self.run(self._read(self.program, words))
+        return returned
 
     def _words(self, parser: argparse.ArgumentParser, params: Params) -> list[str]:
         values = {**self.fixed, **params}

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.classifiers import Classifier
+from deepbore.classifiers import Classifier, PerColumn
 from deepbore.compute.devices import Device, as_device
 from deepbore.data.log import Log
 from deepbore.data.observations import Direction
@@ -196,7 +196,7 @@ class StudyOptions:
             return
         if isinstance(self.strategy, Strategy) and not self.strategy.uses_models:
             return
-        if self.strategy is not None or not (self.classifier is None or getattr(self.classifier, "noisy", False)):
+        if self.strategy is not None or not (self.classifier is None or _knows_noise(self.classifier)):
             given = "strategy" if self.strategy is not None else "classifier"
             raise SettingError(
                 f"noisy=True is for the default model, but {given} is given. Leave one of them out, or give the model "
@@ -210,6 +210,12 @@ class StudyOptions:
     def parts(self) -> Parts:
         """The parts of the run, None for defaults."""
         return cast(Parts, {name: getattr(self, name) for name in Parts.__annotations__})
+
+
+def _knows_noise(classifier: Classifier) -> bool:
+    """Whether a classifier, or each of its columns, knows that values are noisy."""
+    columns = classifier.parts if isinstance(classifier, PerColumn) else [classifier]
+    return all(getattr(each, "noisy", False) for each in columns)
 
 
 @dataclass(frozen=True, kw_only=True)

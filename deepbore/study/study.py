@@ -41,7 +41,15 @@ from deepbore.data.outcome import Outcome, as_cost, as_noise, as_number, as_outc
 from deepbore.data.reports import Stages, as_step
 from deepbore.data.summary import Summary, summary_of
 from deepbore.data.trial import ROUNDING, Status, Trials, finite
-from deepbore.errors import DeepBoreError, DeprecatedUse, SettingError, StudyRunning, TrialError, ValueTypeError
+from deepbore.errors import (
+    DeepBoreError,
+    DeprecatedUse,
+    NoBestTrial,
+    SettingError,
+    StudyRunning,
+    TrialError,
+    ValueTypeError,
+)
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.loop.engine import Engine, TrialAllocator, learn
 from deepbore.loop.metrics import Metrics
@@ -84,24 +92,25 @@ class Result:
     """What an optimisation found.
 
     Attributes:
-        best_params: the best feasible configuration; None if there is none, or there are several objectives, which have
-            a `pareto_front` instead.
-        best_value: its value, in the user's sign; NaN if there is none.
+        best_value: the best feasible value, in the user's sign; NaN if there is none.
         values: all values in the order of asking, in the user's sign, NaN for failures and for pending trials: n, or
             n x k for several objectives.
         study: the study, to continue with.
+        best_trial: the trial of the best value; None if there is none, or there are several objectives, which have a
+            `pareto_front` instead.
     """
 
-    best_params: Params | None
     best_value: float
     values: np.ndarray
     study: "Study"
+    best_trial: Trial | None
 
     def __repr__(self) -> str:
         """The best value and configuration, or the size of the front."""
         if self.values.ndim > 1:
             return f"Result({len(self.pareto_front)} trials on the front of {len(self.values)})"
-        return f"Result(best_value={self.best_value:.6g}, best_params={self.best_params}, trials={len(self.values)})"
+        best = None if self.best_trial is None else self.best_trial.params
+        return f"Result(best_value={self.best_value:.6g}, best_params={best}, trials={len(self.values)})"
 
     def _repr_html_(self) -> str:
         return self.study._repr_html_()
@@ -109,7 +118,7 @@ class Result:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            known = [*self.__dataclass_fields__, "pareto_front", "recommended"]
+            known = [*self.__dataclass_fields__, "best_params", "pareto_front", "recommended"]
             hint = "" if name.startswith("_") or not hasattr(type(self.study), name) else f" Give result.study.{name}."
             error = no_attribute("a result", name, known)
             raise AttributeError(f"{error}{hint}", name=name)
@@ -120,11 +129,22 @@ class Result:
         observations = study.observations
         values = observations.columns.user_values.cpu().numpy()
         if observations.k > 1:
-            return cls(None, float("nan"), values, study)
+            return cls(float("nan"), values, study, None)
         best = observations.best
         if best is None or best.value is None:
-            return cls(None, float("nan"), values[:, 0], study)
-        return cls(best.params, best.value, values[:, 0], study)
+            return cls(float("nan"), values[:, 0], study, None)
+        return cls(best.value, values[:, 0], study, best)
+
+    @property
+    def best_params(self) -> Params:
+        """The configuration of the best trial.
+
+        Raises:
+            NoBestTrial: if no trial has a feasible value, or there are several objectives. `best_trial` is None then.
+        """
+        if self.best_trial is None:
+            raise _no_best(self.study, "result")
+        return self.best_trial.params
 
     @property
     def pareto_front(self) -> list[Trial]:
@@ -135,6 +155,16 @@ class Result:
     def recommended(self) -> Trial | None:
         """The choice where values are noisy, by all that the study knows now: `Study.recommended`."""
         return self.study.recommended
+
+
+def _no_best(study: "Study", name: str = "study") -> NoBestTrial:
+    """The error that says why there is no best configuration, or value, and where to look instead."""
+    ledger = study.state.observations.ledger
+    if ledger.k > 1:
+        return NoBestTrial(f"several objectives have no single best. See {name}.pareto_front.")
+    return NoBestTrial(
+        f"none of {ledger.n_asked} trials has a feasible value so far. {name}.best_trial is None until one has."
+    )
 
 
 def locked(method: "Callable[Concatenate[Study, P], T]") -> "Callable[Concatenate[Study, P], T]":
@@ -959,20 +989,34 @@ class Study:
     def best_trial(self) -> Trial | None:
         """The feasible trial with the best value; None while there is none. See `recommended` for noisy values.
 
+        Here one finds out whether there is one: `best_params` and `best_value` raise an error where there is none.
+
         Raises:
             SettingError: for a study of several objectives, which has no single best. See `pareto_front`.
         """
         return self.state.observations.best
 
     @property
-    def best_params(self) -> Params | None:
-        """The configuration of `best_trial`; None while there is none."""
-        return None if (best := self.best_trial) is None else best.params
+    def best_params(self) -> Params:
+        """The configuration of `best_trial`.
+
+        Raises:
+            NoBestTrial: while there is none.
+        """
+        if (best := self.best_trial) is None:
+            raise _no_best(self)
+        return best.params
 
     @property
-    def best_value(self) -> float | None:
-        """The value of `best_trial`, in the user's sign; None while there is none."""
-        return None if (best := self.best_trial) is None else best.value
+    def best_value(self) -> float:
+        """The value of `best_trial`, in the user's sign.
+
+        Raises:
+            NoBestTrial: while there is none.
+        """
+        if (best := self.best_trial) is None or best.value is None:
+            raise _no_best(self)
+        return best.value
 
     @property
     def recommended(self) -> Trial | None:

@@ -6,18 +6,35 @@ import linecache
 import re
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from reprlib import Repr
-from typing import Any
+from typing import Any, Protocol, SupportsFloat
 
 from deepbore.data.outcome import Mistake, Outcome, Status, WrongReturn, as_outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import NeverLogged, StudyRunning, ValueTypeError
 from deepbore.worker.reporting import Reporting
 
-Objective = Callable[..., Any]  # of a configuration, and perhaps the trial -> a number, several, or an Outcome
+Value = SupportsFloat | Sequence[SupportsFloat] | Mapping[str, SupportsFloat] | Outcome  # what an objective returns
+
+
+class Objective(Protocol):
+    """What is optimised: a function of a configuration, or anything that can be called like one, in one of three forms.
+
+        def train(params): ...  # a dict: name -> native value
+        def train(params, trial): ...  # and the `deepbore.Trial`, to report to; its name counts
+        def train(lr, units): ...  # the parameters by their names
+
+    It returns a number, one for each objective, a dict of them by their names, or an `Outcome`. A number is what has
+    `__float__`: numbers of NumPy and tensors of one element, too. Type checkers see what is returned; that the
+    arguments fit the space is checked before the first trial.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Value:
+        """The value of a configuration."""
+
 
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 LONGEST_TRACEBACK = 4000

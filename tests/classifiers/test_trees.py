@@ -21,6 +21,7 @@ from deepbore import (
     XGBoost,
     minimize,
 )
+from deepbore.classifiers import trees
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.testing import TOY_SPACES, fit, toy_data
@@ -235,6 +236,20 @@ def test_one_tree_and_boosted_trees_are_point_estimates():
         with pytest.raises(SettingError, match=f"{type(classifier).__name__} gives one score a point"):
             posterior.std  # noqa: B018  # asking is the test
     assert RandomForest(trees=2).capabilities == {"std", "members"}
+
+
+def test_a_package_that_lacks_a_library_of_the_system_says_so(monkeypatch):
+    class XGBoostError(ValueError):
+        pass
+
+    def fails(_name):
+        raise XGBoostError("libxgboost.dylib could not be loaded")
+
+    monkeypatch.setattr(trees, "import_module", fails)
+    with pytest.raises(
+        MissingPackage, match=r"XGBoost needs xgboost, which.* brew install libomp.*could not be loaded"
+    ):
+        XGBoost()
 
 
 @pytest.mark.parametrize(("make", "module"), [(RandomForest, "sklearn.ensemble"), (XGBoost, "xgboost")])

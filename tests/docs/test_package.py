@@ -14,6 +14,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 import deepbore
@@ -203,3 +204,34 @@ def test_the_version_is_the_changelogs():
     released = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert PROJECT["version"] == released[0]
     assert deepbore.__name__ == PROJECT["name"]
+
+
+# --- what others build and run ---------------------------------------------------------------------------------------
+
+
+def test_the_recipe_for_conda_lists_what_the_project_needs():
+    recipe = yaml.safe_load((ROOT / ".github" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    listed = dict(each.split(" ", 1) for each in recipe["requirements"]["run"])
+    assert recipe["context"]["version"] == PROJECT["version"]
+    of_signatures = {"docstring_parser", "typeshed-client"}
+    named = {{"torch": "pytorch"}.get(each.name, each.name): each for each in map(Requirement, PROJECT["dependencies"])}
+    assert listed.keys() == {"python", *named, *of_signatures}
+    assert {name: Requirement(f"{name}{listed[name]}").specifier for name in named} == {
+        name: each.specifier for name, each in named.items()
+    }
+    assert recipe["about"]["homepage"] == PROJECT["urls"]["Source"]
+    (command,) = recipe["build"]["python"]["entry_points"]
+    assert command.split(" = ") == [*PROJECT["scripts"], *PROJECT["scripts"].values()]
+
+
+def test_the_workflow_of_a_public_forge_tries_all_systems_and_versions_with_files_that_are_there():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8"))
+    matrix = workflow["jobs"]["quick"]["strategy"]["matrix"]
+    assert {name.partition("-")[0] for name in matrix["os"]} == {"ubuntu", "windows", "macos"}
+    assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    named = re.findall(r"(?:tests|scripts)/[\w/.]+", "\n".join(commands))
+    assert len(named) > 5
+    assert [each for each in named if not (ROOT / each).exists()] == []
+    asked = re.findall(r"-e [\"'.]*\[?([\w,]*)\]?", "\n".join(commands))
+    assert {name for names in asked for name in names.split(",") if name} <= set(PROJECT["optional-dependencies"])

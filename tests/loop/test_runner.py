@@ -1,11 +1,12 @@
 """From reserved rows to outcomes: objectives that fail, and evaluations that never began."""
 
 import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from deepbore import ExecutorEvaluator, Study, minimize
+from deepbore import ExecutorEvaluator, Outcome, Study, minimize
 from deepbore.data.outcome import Status
 from deepbore.errors import ObjectiveError
 from objectives import bowl
@@ -113,3 +114,16 @@ def test_what_ctrl_c_left_reserved_and_not_begun_is_evaluated_by_the_next_run(mo
     study.optimize(lambda p: p["x"], 0)
     assert study.pending == [elsewhere]
     assert len(study.trials) == 1 + at
+
+
+@pytest.mark.parametrize("named", [{}, {"cost": 7.0}])
+def test_a_trial_costs_its_seconds_unless_its_outcome_names_a_cost(named):
+    def slow(params):
+        time.sleep(0.01)
+        return Outcome(params["x"], **named)
+
+    study = Study(LINE, cost_limit=100)
+    study.optimize(slow, 3)
+    for trial in study.trials:
+        assert trial.cost == pytest.approx(named.get("cost", trial.duration), abs=2e-3)
+        assert trial.cost >= 0.01

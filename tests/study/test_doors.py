@@ -5,7 +5,15 @@ import pytest
 
 import deepbore
 from deepbore import Categorical, Integer, KernelPLS, Outcome, Real, SearchSpace, SerialEvaluator, Study, minimize
-from deepbore.errors import DeepBoreError, JournalError, PointError, SettingError, SpaceError, ValueTypeError
+from deepbore.errors import (
+    DeepBoreError,
+    JournalError,
+    NoBestTrial,
+    PointError,
+    SettingError,
+    SpaceError,
+    ValueTypeError,
+)
 from objectives import bowl
 from plane import PLANE, SQUARE
 
@@ -301,7 +309,7 @@ def test_reprs_are_short_and_notebooks_get_tables():
         (lambda: Study(PLANE).best_trails, "Did you mean 'best_trial'"),
         (lambda: Study(PLANE).ask_one().suggest_float, r"Here it is Real\(low, high"),
         (lambda: minimize(bowl, PLANE, 2).x, "Here it is best_params"),
-        (lambda: minimize(bowl, PLANE, 2).best_trial, r"Give result\.study\.best_trial"),
+        (lambda: minimize(bowl, PLANE, 2).trials, r"Give result\.study\.trials"),
         (lambda: deepbore.Budget(1, 81), "names its unit first"),
         (
             lambda: deepbore.MedianPruner(n_warmup_steps=3),
@@ -318,6 +326,19 @@ def test_names_of_other_tools_are_answered_with_ours(call, says):
         call()
 
 
-def test_best_params_and_value_are_none_while_there_are_none():
+@pytest.mark.parametrize("name", ["best_params", "best_value"])
+def test_the_best_is_an_error_that_says_why_while_there_is_none(name):
     study = Study(SQUARE)
-    assert study.best_params is study.best_value is None
+    study.tell(study.ask_one(), failed=True)
+    with pytest.raises(NoBestTrial, match=r"none of 1 trials has a feasible value so far. study.best_trial is None"):
+        getattr(study, name)
+    assert study.best_trial is None
+    study.tell(study.ask_one(), 2.0)
+    assert getattr(study, name) == {"best_params": study.trials[1].params, "best_value": 2.0}[name]
+
+
+def test_the_best_of_what_has_no_single_best_is_an_error_that_says_where_to_look():
+    result = minimize(lambda params: [params["x"], -params["x"]], SQUARE, 4, directions=["minimize", "minimize"])
+    with pytest.raises(NoBestTrial, match=r"result\.pareto_front"):
+        _ = result.best_params
+    assert result.best_trial is None

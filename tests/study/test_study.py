@@ -361,7 +361,9 @@ def test_a_run_in_which_everything_fails_explores_to_the_end():
     with pytest.warns(RuntimeWarning, match="nan"):
         result = deepbore.minimize(lambda params: math.nan, PLANE, n_trials=14, seed=0, max_failures=None)
     assert np.isnan(result.values).all()
-    assert result.best_params is None
+    assert result.best_trial is None
+    with pytest.raises(deepbore.errors.NoBestTrial, match="none of 14 trials has a feasible value"):
+        _ = result.best_params
     assert math.isnan(result.best_value)
     assert len({str(trial.params) for trial in result.study.trials}) == 14
 
