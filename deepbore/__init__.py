@@ -21,7 +21,7 @@ import lazy_loader
 
 from deepbore.names import no_attribute
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 FORMER = {"Ambitious": "deepbore.candidates", "Suggester": "deepbore.study"}  # old name -> module that maps it
 
