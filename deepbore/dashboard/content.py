@@ -181,7 +181,7 @@ def _logged(trial: Trial) -> dict[str, Any]:
 
 def sections_of(record: Ledger, entry: Entry) -> Iterator[Section]:
     """The sections, those that a reader looks at most often first."""
-    first = [history_section(record)] if record.k == 1 else trade_off_sections(record)
+    first = [history_section(record, SHOWN)] if record.k == 1 else trade_off_sections(record)
     yield from first
     others = (
         best_section(record),

@@ -130,7 +130,7 @@ class History:
         """The trials with a value by kind, in the order of the legend: indices and a colour."""
         known = ~np.isnan(self.values)
         mine = self.counted & known
-        worse = "label 0" if self.tau is None else "worse than the last tau"
+        worse = "label 0" if self.tau is None else "worse than the threshold"
         graded = {
             "good" if (mine & ~self.good).any() else "value": (mine & self.good, GOOD),
             worse: (mine & ~self.good, BAD),

@@ -64,6 +64,13 @@ def test_each_trial_that_was_the_best_once_is_drawn(tmp_path, direction):
     assert part.best.id == int(np.nanargmin(sign * values))
 
 
+# regression: the page spoke of 3000, which the report has
+def test_a_page_says_how_many_trials_it_draws(tmp_path):
+    long_run(tmp_path / "run.jsonl", 700)
+    text = Content(entry_of(tmp_path / "run.jsonl")).news([])
+    assert f"Of 700 trials {SHOWN} at most are drawn" in text
+
+
 def test_a_short_run_is_drawn_whole(tmp_path):
     long_run(tmp_path / "run.jsonl", 50)
     ledger = entry_of(tmp_path / "run.jsonl").ledger

@@ -35,7 +35,7 @@ def test_best_and_tau_are_those_of_each_moment():
 def test_the_picture_colours_values_by_label(tmp_path):
     figure = history([3, 1, 2, np.nan, 9], direction="maximize", gamma=0.3, path=tmp_path / "history.png")
     assert offsets(figure.axes[0], "good")[:, 1].tolist() == [3, 9]
-    assert offsets(figure.axes[0], "worse than the last tau")[:, 1].tolist() == [1, 2]
+    assert offsets(figure.axes[0], "worse than the threshold")[:, 1].tolist() == [1, 2]
     assert (tmp_path / "history.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -62,7 +62,7 @@ def test_a_bad_gamma_is_refused():
 def test_a_studys_history_knows_its_direction_and_gamma_and_leaves_pending_trials_out():
     study = told(CUBE, [3, 1, 2, NAN, 9], pending=2, direction="maximize", labels=ThresholdLabels(0.3))
     axes = history(study).axes[0]
-    drawn = [offsets(axes, name)[:, 1].tolist() for name in ("good", "worse than the last tau")]
+    drawn = [offsets(axes, name)[:, 1].tolist() for name in ("good", "worse than the threshold")]
     assert drawn == [[3, 9], [1, 2]]
     assert "tau (gamma = 0.3)" in [text.get_text() for text in axes.get_legend().get_texts()]
     assert offsets(axes, "failed").tolist() == [[3, axes.get_ylim()[0]]]  # the worse edge

@@ -14,14 +14,14 @@ from deepbore.plots.sources import MOST, names_of_values
 from deepbore.plots.timeline_chart import timeline_chart
 
 
-def history_section(record: Ledger) -> Section:
-    """Every value of a run with one in the order of evaluation, with what does not count."""
-    many = f" Of {len(record)} trials {MOST} at most are drawn: the best, the newest, and others evenly."
+def history_section(record: Ledger, most: int = MOST) -> Section:
+    """Every value of a run with one in the order of evaluation, with what does not count; of `most` trials at most."""
+    many = f" Of {len(record)} trials {most} at most are drawn: the best, the newest, and others evenly."
     says = (
         "Every value in the order of evaluation, the best so far, and, where the labels have one, the threshold tau: "
         "to the classifier, values at or better than it are good. Point at a trial for its configuration."
     )
-    return Section("History", says + (many if len(record) > MOST else ""), [drawing(history_chart(record))])
+    return Section("History", says + (many if len(record) > most else ""), [drawing(history_chart(record))])
 
 
 def trade_off_sections(record: Ledger) -> list[Section]:
