@@ -12,8 +12,8 @@ from deepbore.classifiers import Classifier, TrainedClassifier
 from deepbore.errors import SettingError
 from processes import ENV
 
-NOT_NEEDED = {"lightning", "torchmetrics", "torchvision", "matplotlib", "pandas", "botorch", "gpytorch", "sklearn",
-              "sympy", "scipy.signal", "scipy.stats", "optuna", "jsonargparse"}  # fmt: skip
+NOT_NEEDED = {"lightning", "torchmetrics", "torchvision", "laplace", "matplotlib", "pandas", "botorch", "gpytorch",
+              "sklearn", "sympy", "scipy.signal", "scipy.stats", "optuna", "jsonargparse"}  # fmt: skip
 
 FOREST = {"sklearn", "scipy.stats", "pandas"}  # of `RoughGround`, which proposes where there are unordered choices
 CHOICE, LEVELS = 'db.Categorical(["a", "b"])', "db.Ordinal([1, 5])"
