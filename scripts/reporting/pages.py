@@ -81,6 +81,16 @@ run in this order, as far as the machine's time went.
 """
 
 
+MADE_FOR = {  # suites made for one defect of the default -> the section of docs/ablation.md on it
+    "branches": "branches-that-are-known-in-detail",
+    "levels": "where-all-parameters-have-levels",
+}
+GAINS = """This suite was made for [one defect of the default](../ablation.md#{section}).
+It says what the change gained; what it costs is on the pages of ordinary suites, such as [bbob](bbob.md)
+and [training runs](ground.md).
+"""
+
+
 def documents(
     compared: Comparisons,
     reference: str,
@@ -113,6 +123,7 @@ def documents(
     }
     for suite, sections in groupby(compared.runs, key=lambda section: section.suite):
         parts = [f"# {suite}\n", f"A ratio's cell has {tables.CELL}. [How it is measured](method.md).\n"]
+        parts += [GAINS.format(section=MADE_FOR[suite])] if suite in MADE_FOR else []
         parts += [_picture(name, suite) for name in pictures if name.split("-targets")[0] == suite]
         for section in sections:
             parts += section_tables(section, compared, reference)
