@@ -43,11 +43,11 @@ def fork(program):
 
 
 def is_gone(pid, within=5.0):
-    """Whether a process has ended; one that its parent hasn't waited for yet has, too."""
+    """Whether a process, by its number, has ended; one that its parent hasn't waited for yet has, too."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            if psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE:
                 return True
         except psutil.NoSuchProcess:
             return True

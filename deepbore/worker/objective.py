@@ -6,11 +6,11 @@ import linecache
 import re
 import signal
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from reprlib import Repr
-from typing import Any, Protocol, SupportsFloat
+from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat
 
 from deepbore.data.outcome import Mistake, Outcome, Status, WrongReturn, as_outcome
 from deepbore.data.trial import Trial
@@ -20,21 +20,25 @@ from deepbore.worker.reporting import Reporting
 Value = SupportsFloat | Sequence[SupportsFloat] | Mapping[str, SupportsFloat] | Outcome  # what an objective returns
 
 
-class Objective(Protocol):
-    """What is optimised: a function of a configuration, or anything that can be called like one, in one of three forms.
+if TYPE_CHECKING:
 
-        def train(params): ...  # a dict: name -> native value
-        def train(params, trial): ...  # and the `deepbore.Trial`, to report to; its name counts
-        def train(lr, units): ...  # the parameters by their names
+    class Objective(Protocol):
+        """What is optimised: a function of a configuration, or what can be called like one, in one of three forms.
 
-    It returns a number, one for each objective, a dict of them by their names, or an `Outcome`. A number is what has
-    `__float__`: numbers of NumPy and tensors of one element, too. Type checkers see what is returned; that the
-    arguments fit the space is checked before the first trial.
-    """
+            def train(params): ...  # a dict: name -> native value
+            def train(params, trial): ...  # and the `deepbore.Trial`, to report to; its name counts
+            def train(lr, units): ...  # the parameters by their names
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Value:
-        """The value of a configuration."""
+        It returns a number, one for each objective, a dict of them by their names, or an `Outcome`. A number is what
+        has `__float__`: numbers of NumPy and tensors of one element, too. Type checkers see what is returned; that
+        the arguments fit the space is checked before the first trial.
+        """
 
+        def __call__(self, *args: Any, **kwargs: Any) -> Value:
+            """The value of a configuration."""
+
+else:  # what a configuration names: jsonargparse wants the signature of a protocol's __call__ to the letter
+    Objective = Callable[..., Any]
 
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 LONGEST_TRACEBACK = 4000

@@ -1,6 +1,7 @@
 """`deepbore fit` from YAML with a library in files."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -125,7 +126,7 @@ def test_the_page_of_a_run_from_yaml_has_its_model(here, text):
     Path("mine.yaml").write_text(text)
     assert fit("--config", "mine.yaml", "--run", "run") == 0
     page = page_of()
-    assert PREDICTIONS in page
+    assert PREDICTIONS in page, re.findall("not shown[^<]*", page)
     assert "<h2>Slices: predicted value</h2>" in page
     assert ("<h2>Importance</h2>" in page) == (text in (TABLE, BESIDE))  # one parameter alone has all of it
 
