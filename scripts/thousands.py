@@ -111,7 +111,7 @@ def section(half: str, workers: int) -> list[str]:
         seeds = len({seed for _, seed in table.pairs})
         parts += [
             f"Average rank after {' / '.join(map(str, budgets))} evaluations (1 is best), {len(table.problems)} "
-            f"problems, {seeds} seed{'s' if seeds > 1 else ''}:",
+            f"problem{_s(len(table.problems))}, {seeds} seed{_s(seeds)}:",
             _named(table.by_kind()),
             f"The regret of `{REFERENCE}` by that of each other method; the verdict is by [the one rule](method.md):",
             _named(table.against(others)),
@@ -121,6 +121,11 @@ def section(half: str, workers: int) -> list[str]:
         ran = [method for method in methods if max(run.n for key, run in runs.items() if key[2] == method) >= n]
         parts += [f"Best values after {n}, to minimise:", values(runs, ran, n)]
     return [*parts, seconds(runs, methods)]
+
+
+def _s(count: int) -> str:
+    """The ending of a plural."""
+    return "s" if count > 1 else ""
 
 
 def _named(table: str) -> str:
