@@ -144,7 +144,8 @@ def page() -> str:
         "rover's path, penalties of a Lasso, policies of MuJoCo's machines and a lander, functions whose optimum is "
         "moved and whose axes are turned, three of them with numbers and choices, four of bbob-largescale, robot "
         "pushing. A third is held out. Made by `python scripts/thousands.py`.",
-        "![Average rank of each method, one at a time to 1000 and 64 at a time to 5000 evaluations](../pictures/thousands.png)",
+        "![Average rank of each method, one at a time to 1000 and 64 at a time to 5000 evaluations]"
+        "(../pictures/thousands.png)",
     ]
     for half in HALVES:
         for workers in WORKERS:
