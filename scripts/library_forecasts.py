@@ -68,8 +68,10 @@ def show(kept: list[Row]) -> None:
 
 
 def _means(found: list[Row]) -> str:
-    means = [np.mean([row[name] for row in found]) for name in ("found", "order")]
-    return f"{means[0]:.2f} ({means[1]:.2f})" if found else ""
+    if not found:
+        return ""
+    share, order = (np.mean([row[name] for row in found]) for name in ("found", "order"))
+    return f"{share:.2f} ({order:.2f})"
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def train(params: dict[str, Any], trial: deepbore.Trial) -> float:
 def trained(folder: Path) -> deepbore.Study:
     """The run with pruning."""
     study = deepbore.Study(SPACE, seed=0, journal=folder / "digits" / "journal.jsonl", pruner=deepbore.MedianPruner())
-    study.note("a network on handwritten digits", tags=["baseline"])
+    study.trials.note("a network on handwritten digits", tags=["baseline"])
     study.optimize(train, 40, workers=2, progress=False)
     study.fit()
     return study

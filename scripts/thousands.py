@@ -58,15 +58,24 @@ def groups(runs: Runs) -> list[list[str]]:
     """The other methods, those together that ran on the same problems and seeds for as many evaluations."""
     of: dict[tuple[int, frozenset[tuple[str, int]]], list[str]] = {}
     for method in methods_of(runs, REFERENCE)[1:]:
-        own = {key: run for key, run in runs.items() if key[2] == method}
-        shortest = min(run.n for run in own.values())
-        of.setdefault((shortest, frozenset(key[:2] for key in own)), []).append(method)
+        own = of_method(runs, method)
+        of.setdefault((shortest(own), frozenset(key[:2] for key in own)), []).append(method)
     return list(of.values())
+
+
+def of_method(runs: Runs, method: str) -> Runs:
+    """The runs of one method."""
+    return {key: run for key, run in runs.items() if key[2] == method}
+
+
+def shortest(runs: Runs) -> int:
+    """How many evaluations all of the runs have."""
+    return min(run.n for run in runs.values())
 
 
 def budgets_of(runs: Runs, methods: Sequence[str]) -> tuple[int, ...]:
     """After how many evaluations methods are compared: as far as all of their runs went."""
-    least = min(min(run.n for key, run in runs.items() if key[2] == method) for method in methods)
+    least = min(shortest(of_method(runs, method)) for method in methods)
     return LONG if least >= LONG[-1] else BUDGETS
 
 
@@ -91,7 +100,7 @@ def _bold(text: str, is_best: bool) -> str:
 
 def seconds(runs: Runs, methods: Sequence[str]) -> str:
     """A sentence: processor time of an evaluation, by method."""
-    of = {each: [1e3 * run.seconds / run.n for key, run in runs.items() if key[2] == each] for each in methods}
+    of = {each: [1e3 * run.seconds / run.n for run in of_method(runs, each).values()] for each in methods}
     told = [f"{NAMES.get(each, each)} {median(times):.0f}" for each, times in of.items() if times]
     return f"Processor time for each evaluation, median over the runs, in ms: {', '.join(told)}."
 
@@ -118,7 +127,7 @@ def section(half: str, workers: int) -> list[str]:
         ]
     methods = methods_of(runs, REFERENCE)
     for n in sorted({budgets_of(runs, [method])[-1] for method in methods}):
-        ran = [method for method in methods if max(run.n for key, run in runs.items() if key[2] == method) >= n]
+        ran = [method for method in methods if max(run.n for run in of_method(runs, method).values()) >= n]
         parts += [f"Best values after {n}, to minimise:", values(runs, ran, n)]
     return [*parts, seconds(runs, methods)]
 

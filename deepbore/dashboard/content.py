@@ -37,7 +37,6 @@ from deepbore.plots.values_chart import values_charts
 from deepbore.text import visible
 
 MOST_WAITING, LONG = 20, 300  # commands that are listed; characters of one
-NOT_SAID = ("run", "verb", "passed", "answer")  # of a command: what is no part of the wish
 SHOWN = 600  # trials of a long run that are drawn and listed
 
 
@@ -141,8 +140,8 @@ def _field(name: str, declared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_words(command: Command) -> str:
-    said = {name: each for name, each in command.said.items() if name not in NOT_SAID}
-    return visible(f"{command.verb} {json.dumps(said) if said else ''}".strip()[:LONG])
+    wish = command.wish
+    return visible(f"{command.verb} {json.dumps(wish) if wish else ''}".strip()[:LONG])
 
 
 def _answered(answer: Mapping[str, Any]) -> dict[str, Any]:

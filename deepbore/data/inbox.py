@@ -28,6 +28,7 @@ LONGEST = 2**18  # bytes of a command
 MOST = 1000  # commands that may wait
 VERBS = ("withdraw", "enqueue", "fix", "note", "stop")
 NEEDS: dict[str, dict[str, type]] = {"withdraw": {"trials": list}, "enqueue": {"params": dict}, "fix": {"params": dict}}
+KEPT = ("run", "verb", "passed", "answer")  # of what was said: what the inboxes keep for themselves
 _NAME = re.compile(r"\d{1,20}-[0-9a-f]{8}")
 
 
@@ -46,6 +47,17 @@ class Command:
     verb: str
     said: Mapping[str, Any]
     at: float
+
+    @classmethod
+    def of(cls, id: str, said: Mapping[str, Any]) -> "Command":  # as `Command.id`
+        """The command of an id, which begins with its time, 0 where it does not, and of all that was said."""
+        at = id.partition("-")[0]
+        return cls(id, said["verb"], said, int(at) / 1e9 if at.isascii() and at.isdigit() else 0.0)
+
+    @property
+    def wish(self) -> dict[str, Any]:
+        """What the verb needs, without what the inboxes keep for themselves."""
+        return {name: each for name, each in self.said.items() if name not in KEPT}
 
 
 class Inbox:
@@ -160,7 +172,7 @@ class Inbox:
         except (ValueError, RecursionError):
             return "its file has no JSON."
         wrong = wrong_with(said)
-        return wrong or Command(name, said["verb"], said, int(name.partition("-")[0]) / 1e9)
+        return wrong or Command.of(name, said)
 
 
 def wrong_with(said: Any) -> str:

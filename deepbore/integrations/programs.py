@@ -155,8 +155,16 @@ def _of_parameter(parameter: inspect.Parameter, hint: Any) -> Argument:
 
 def _default(parameter: inspect.Parameter) -> Any:
     """The default of an argument, also of one by `typer.Option(default)`; None where it must be given."""
-    default = getattr(parameter.default, "default", parameter.default)
-    return None if default in (inspect.Parameter.empty, ...) else default
+    return _written(parameter) if _has_default(parameter) else None
+
+
+def _has_default(parameter: inspect.Parameter) -> bool:
+    return _written(parameter) not in (inspect.Parameter.empty, ...)
+
+
+def _written(parameter: inspect.Parameter) -> Any:
+    """The default as the signature has it, or as `typer.Option` in it has it."""
+    return getattr(parameter.default, "default", parameter.default)
 
 
 def _native(hint: Any, value: Any) -> Any:
@@ -295,8 +303,7 @@ class ProgramProblem(Problem):
         hints = get_type_hints(function, include_extras=True)
         values = {name: each.default for name, each in arguments_of(function).items()} | self.fixed | params
         for name, parameter in inspect.signature(function).parameters.items():
-            has_default = getattr(parameter.default, "default", parameter.default) not in (inspect.Parameter.empty, ...)
-            if name not in self.fixed and name not in params and not has_default:
+            if name not in self.fixed and name not in params and not _has_default(parameter):
                 raise SettingError(
                     f"{name!r} of the program has no default. Tune it, or give fixed={{{name!r}: value}}."
                 )

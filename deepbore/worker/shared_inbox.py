@@ -89,8 +89,7 @@ def commands_in(attributes: Mapping[str, Any]) -> list[Command]:
         name = key.removeprefix(COMMAND)
         if name == key or wrong_with(said):
             continue
-        at = name.partition("-")[0]
-        found.append(Command(name, said["verb"], said, int(at) / 1e9 if at.isascii() and at.isdigit() else 0.0))
+        found.append(Command.of(name, said))
     return sorted(found, key=lambda each: each.id)
 
 
@@ -142,10 +141,9 @@ class Passing:
         if command.verb == "stop" and is_first:
             self.outer.answer(command, "the run that was to stop is over.")
             return
-        said = {name: each for name, each in command.said.items() if name not in ("verb", "passed", "answer", "run")}
         name = command_id()
         self.outer.mark(command, passed=name)
         try:
-            self.inner.put(command.verb, id=name, **said)
+            self.inner.put(command.verb, id=name, **command.wish)
         except (DeepBoreError, TypeError, ValueError) as error:
             self.outer.answer(command, str(error))

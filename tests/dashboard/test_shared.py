@@ -32,12 +32,18 @@ def objective(trial):
     return x + (kind == "a")
 
 
+def study_and_entry(folder, name="mine", trials=0):
+    """A study of Optuna with some trials, and how the dashboard has it."""
+    url = f"sqlite:///{folder}/study.db"
+    study = optuna.create_study(study_name=name, storage=url)
+    study.optimize(objective, trials)
+    (entry,) = studies_in(url)
+    return study, entry
+
+
 @pytest.mark.usefixtures("quiet_optuna")
 def test_a_study_is_a_run_that_goes_on(tmp_path):
-    url = f"sqlite:///{tmp_path}/study.db"
-    study = optuna.create_study(study_name="<b>mine</b>", storage=url)
-    study.optimize(objective, 6)
-    (entry,) = studies_in(url)
+    study, entry = study_and_entry(tmp_path, "<b>mine</b>", 6)
     entry.look()
     assert not entry.error
     row = row_of(entry)
@@ -56,9 +62,7 @@ def test_a_study_is_a_run_that_goes_on(tmp_path):
 
 @pytest.mark.usefixtures("quiet_optuna")
 def test_an_error_of_the_storage_says_nothing_of_its_address(tmp_path, monkeypatch):
-    url = f"sqlite:///{tmp_path}/study.db"
-    optuna.create_study(study_name="mine", storage=url)
-    (entry,) = studies_in(url)
+    _, entry = study_and_entry(tmp_path)
 
     def fail(*_args, **_named):
         raise RuntimeError("postgresql://me:secret@db is away")
@@ -93,10 +97,7 @@ def say(entry, verb, **said):
 
 @pytest.mark.usefixtures("quiet_optuna")
 def test_a_study_of_optuna_alone_takes_what_its_storage_allows_and_says_why_not_more(tmp_path):
-    url = f"sqlite:///{tmp_path}/study.db"
-    study = optuna.create_study(study_name="mine", storage=url)
-    study.optimize(objective, 5)
-    (entry,) = studies_in(url)
+    study, entry = study_and_entry(tmp_path, trials=5)
     run = seen(entry)["*run"]
     assert run["verbs"] == ["enqueue", "note"]
     assert "deepbore lead" in run["why"]
@@ -114,7 +115,7 @@ def test_a_study_of_optuna_alone_takes_what_its_storage_allows_and_says_why_not_
     assert parts["*run"]["note"] == "the first try"
     assert parts["*logged"]["1"] == {"note": "odd", "tags": ["a"], "metrics": [], "artifacts": []}
     assert [each["refused"] for each in parts["*run"]["answers"]] == ["", ""]
-    (again,) = studies_in(url)  # another dashboard
+    (again,) = studies_in(f"sqlite:///{tmp_path}/study.db")  # another dashboard
     assert seen(again)["*run"]["note"] == "the first try"
 
 
