@@ -5,7 +5,7 @@ evaluate there next.
 
 The house, and a module imports only from rooms on its left:
 
-    text, names < errors, validation, component, compute < space < data < pruners < labels < classifiers
+    text, names < errors, lazy, validation, component, compute < space < data < pruners < labels < classifiers
         < acquisition < candidates < strategies < worker, evaluators < loop < study < cli
     beside them: problems, plots, integrations, testing, dashboard
 
@@ -17,8 +17,7 @@ proportion, pi class probability.
 from importlib import import_module
 from typing import Any
 
-import lazy_loader
-
+from deepbore.lazy import attach
 from deepbore.names import no_attribute
 
 __version__ = "0.4.0"
@@ -26,7 +25,7 @@ __version__ = "0.4.0"
 FORMER = {"Ambitious": "deepbore.candidates", "Suggester": "deepbore.study"}  # old name -> module that maps it
 
 # every name is imported when it is first used, so that `import deepbore` stays light; __init__.pyi lists them
-_import, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+_import, __dir__, _names = attach(__name__, __file__)
 
 # what a program needs, and the models that the package is for; other parts stand in their rooms, and here until 2.0
 # fmt: off

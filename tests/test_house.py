@@ -18,8 +18,9 @@ from plane import LINE
 
 PACKAGE = Path(deepbore.__file__).parent
 ROOMS = [
-    "text", "names", "errors", "validation", "component", "checks", "parts", "compute", "space", "data", "pruners",
-    "labels", "classifiers", "acquisition", "candidates", "strategies", "worker", "evaluators", "loop", "study", "cli",
+    "text", "names", "errors", "lazy", "validation", "component", "checks", "parts", "compute", "space", "data",
+    "pruners", "labels", "classifiers", "acquisition", "candidates", "strategies", "worker", "evaluators", "loop", "study",
+    "cli",
 ]  # fmt: skip
 BESIDE = {"problems", "plots", "testing", "integrations", "dashboard"}  # only doors import from them
 DOORS = {"cli", "worker/shared.py"}  # programs of their own: the command line, the worker of a shared study
@@ -60,7 +61,7 @@ def test_a_room_imports_only_from_rooms_on_its_left(path):
             assert ROOMS.index(other) < ROOMS.index(room), f"{room} imports {other}"
 
 
-SHOWS = {"text", "errors", "validation", "data", "plots", "dashboard", "worker", "integrations"}
+SHOWS = {"text", "errors", "lazy", "validation", "data", "plots", "dashboard", "worker", "integrations"}
 
 
 def test_the_dashboard_shows_runs_and_runs_none():

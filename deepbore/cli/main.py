@@ -11,6 +11,7 @@ from deepbore.cli import dashboard, fit_help, inspect, revise, share, tune
 from deepbore.cli.new_run import leave_unused
 from deepbore.cli.slips import as_nested, check_fit
 from deepbore.errors import DeepBoreError
+from deepbore.lazy import mismatch
 
 HELP = """deepbore: Bayesian optimisation by probabilistic classification
 
@@ -45,6 +46,11 @@ def main(args: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except DeepBoreError as error:
         print(f"deepbore: {error}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        if (said := mismatch(error)) is None:
+            raise
+        print(f"deepbore: {said}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130  # 128 + SIGINT, as shells have it

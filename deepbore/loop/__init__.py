@@ -1,6 +1,6 @@
 """The loop: relabel, train, propose, evaluate, record."""
 
-import lazy_loader
+from deepbore.lazy import attach
 
 # each name is imported when it is first used, Lightning with what needs it; __init__.pyi lists them
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

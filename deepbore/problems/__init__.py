@@ -37,7 +37,7 @@ Example:
     0.2466
 """
 
-import lazy_loader
+from deepbore.lazy import attach
 
 # each name is imported when it is first used: a study of your own needs no benchmarks; __init__.pyi lists them
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
