@@ -19,8 +19,8 @@ from plane import LINE
 PACKAGE = Path(deepbore.__file__).parent
 ROOMS = [
     "text", "names", "errors", "lazy", "validation", "component", "checks", "parts", "compute", "space", "data",
-    "pruners", "labels", "classifiers", "acquisition", "candidates", "strategies", "worker", "evaluators", "loop", "study",
-    "cli",
+    "pruners", "labels", "classifiers", "acquisition", "candidates", "strategies", "worker", "evaluators", "loop",
+    "study", "cli",
 ]  # fmt: skip
 BESIDE = {"problems", "plots", "testing", "integrations", "dashboard"}  # only doors import from them
 DOORS = {"cli", "worker/shared.py"}  # programs of their own: the command line, the worker of a shared study
