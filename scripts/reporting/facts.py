@@ -33,7 +33,7 @@ class Fact:
 
     Attributes:
         optimum: the best possible value, in the sign that is minimised; None if unknown.
-        half: "development", "held_out", "look" if it was held out for one look, or "all" where nobody knows.
+        half: "development", "held_out", "look 0.3" if release 0.3 had its one look at it, or "all" where nobody knows.
     """
 
     optimum: float | None
@@ -82,9 +82,12 @@ def gather(problems: Iterable[str], kept: Path | None = None) -> dict[str, Fact]
 
 
 def with_looks(facts: dict[str, Fact], register: dict[str, Any]) -> dict[str, Fact]:
-    """The facts, with the problems that a register holds out for one look as a half of their own."""
-    kept = {problem for each in register.get("sets", {}).values() for problem in each["problems"]}
-    return {problem: replace(fact, half="look") if problem in kept else fact for problem, fact in facts.items()}
+    """The facts, with the problems that a register holds out for one look of a release as a half of their own."""
+    kept = {problem: each["release"] for each in register.get("sets", {}).values() for problem in each["problems"]}
+    return {
+        problem: replace(fact, half=f"look {kept[problem]}") if problem in kept else fact
+        for problem, fact in facts.items()
+    }
 
 
 def read(path: Path) -> dict[str, Fact]:

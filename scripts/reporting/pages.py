@@ -9,7 +9,7 @@ from reporting import intervals, tables
 from reporting.comparison import Comparison
 from reporting.runs_table import time_table, versions_table
 from reporting.section import section_tables
-from reporting.sections import HALVES, LOOK, Comparisons, Section, half_title
+from reporting.sections import HALVES, Comparisons, Section, half_title
 
 MARKERS = ("<!-- results -->\n", "<!-- /results -->")
 K = 100  # evaluations of the tables that give one figure for a suite
@@ -153,11 +153,18 @@ def _page(suite: str) -> str:
 def overview(compared: Comparisons, reference: str) -> str:
     """docs/results.md: a line for each suite, dimension and half."""
     parts = [HEAD, READING.format(reference=reference, k=K, before=BEFORE, rule=intervals.RULE)]
-    parts += [table for half in HALVES if (table := _of_half(half, compared, reference, "results/"))]
+    halves = [*looks(compared), *HALVES]
+    parts += [table for half in halves if (table := _of_half(half, compared, reference, "results/"))]
     large = list(dict.fromkeys(section.suite for section in compared.runs if section.workers > 1))
     batches = ", ".join(f"[{suite}]({_page(suite)})" for suite in large)
     parts.append(f"Batches are on the pages of {batches}. " if large else "")
     return "\n".join(parts) + "Optimiser time, versions and commands: [runs](results/runs.md).\n"
+
+
+def looks(compared: Comparisons) -> list[str]:
+    """The halves that were held out, that of the newest release first."""
+    halves = {section.half for section in compared.runs if section.is_look}
+    return sorted(halves, key=lambda half: [int(part) for part in half.split()[1].split(".")], reverse=True)
 
 
 def _of_half(half: str, compared: Comparisons, reference: str, folder: str) -> str:
@@ -192,7 +199,7 @@ def summary(compared: Comparisons, reference: str) -> str | None:
     ranked = {f"{suite} ({len(c.problems())})": c for suite, c in summaries.items() if c.ranks()}
     if not ranked:
         return None
-    look = _of_half(LOOK, compared, reference, "results/")
+    look = "\n".join(_of_half(half, compared, reference, "results/") for half in looks(compared))
     return (
         (LOOKED.format(reference=reference, k=K, before=BEFORE) + look + "\n" if look else "")
         + f"Average rank after {K} evaluations (1 is best), by suite, with the number of problems; one set of defaults."

@@ -13,7 +13,7 @@ from PIL import Image
 
 from reporting import tables
 from reporting.comparison import Comparison
-from reporting.sections import HALVES, LOOK, SHORT, Comparisons, Section
+from reporting.sections import HALVES, SHORT, Comparisons, Section
 
 BLIND = {"random": "#9aa0a6", "sobol": "#bfc4c9"}
 COLOURS = ("#d9822b", "#1f3b73", "#8e44ad", "#c0392b", "#2f9bd6", "#7a5c3e", "#e377c2", "#a8a100")
@@ -31,7 +31,7 @@ def plan(comparisons: Comparisons) -> Pictures:
     pictures: Pictures = defaultdict(dict)
     for section in sorted(comparisons.runs, key=lambda section: (section.place, section.workers)):
         ranked = [comparison for comparison in comparisons.of(section) if comparison.ranks()]
-        if ranked and section.half != LOOK:
+        if ranked and not section.is_look:
             workers = f"-{section.workers}" if section.workers > 1 else ""
             name = "-long" if ranked[-1].k > SHORT else ""
             pictures[f"{section.suite}-targets{workers}{name}.png"][section] = ranked[-1]

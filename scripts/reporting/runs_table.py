@@ -68,7 +68,7 @@ def commands(runs: list[Run], reference: str, halves: Mapping[str, str]) -> list
     """
     found: dict[tuple[int, str, int, int, bool], list[Run]] = defaultdict(list)
     for run in runs:
-        if halves[run.problem] == LOOK:  # the register has their commands
+        if halves[run.problem].startswith(LOOK):  # the register has their commands
             continue
         suite = suite_of(run.problem)
         found[place_of(suite), suite, run.n, run.workers, run.method.endswith(ASYNCHRONOUS)].append(run)

@@ -12,8 +12,8 @@ from reporting.rows import Run
 CHECKPOINTS = (25, 50, 100, 200, 400, 1000, 5000)
 ROUNDS = (2, 3, 5, 10)  # after which large batches are compared
 SHORT = 200  # evaluations: runs are planned for so many or fewer, or for many more
-LOOK = "look"  # the half of what is held out for one look
-HALVES = (LOOK, "development", "held_out", "all")
+LOOK = "look "  # before the release that has its one look at a half
+HALVES = ("development", "held_out", "all")  # and those of looks
 
 
 @dataclass(frozen=True, order=True)
@@ -29,6 +29,11 @@ class Section:
     @property
     def noisy(self) -> bool:
         return self.suite in NOISY
+
+    @property
+    def is_look(self) -> bool:
+        """Whether it was held out for one look of a release."""
+        return self.half.startswith(LOOK)
 
     @property
     def checkpoints(self) -> tuple[int, ...]:
@@ -88,7 +93,7 @@ class Comparisons:
         """The same runs with all dimensions and both halves of a suite together, without what is held out."""
         other = Comparisons((), {}, self.scales)
         for section, runs in self.runs.items():
-            if section.half == LOOK:
+            if section.is_look:
                 continue
             other.runs.setdefault(replace(section, dimension=0, half="all"), []).extend(runs)
         return other
@@ -96,7 +101,9 @@ class Comparisons:
 
 def half_title(half: str) -> str:
     """A half in words."""
-    return {"all": "all problems", "held_out": "validation", LOOK: "held out, one look"}.get(half, half)
+    if half.startswith(LOOK):
+        return f"held out for {half.removeprefix(LOOK)}, one look"
+    return {"all": "all problems", "held_out": "validation"}.get(half, half)
 
 
 def _by_problem(runs: Iterable[Run]) -> dict[tuple[str, int], list[Run]]:
