@@ -33,7 +33,6 @@ PAGE = ROOT / "docs" / "results" / "ground.md"
 PICTURE = ROOT / "docs" / "pictures" / "ground.png"
 BUDGETS = (20, 40, 60, 100)
 KINDS = ("networks", "boosting", "pipelines", "policies", "others")
-NEEDED = {"hebo": 60, "optuna-gp": 60, "smac": 60}  # evaluations of methods that are too slow for all
 Runs = dict[tuple[str, int, str], Run]
 
 
@@ -115,25 +114,38 @@ def methods_of(runs: Iterable[tuple[str, int, str]], reference: str) -> list[str
     return sorted(counts, key=lambda method: (method != reference, -counts[method], method))
 
 
-def page(runs: Runs, reference: str) -> str:
+def page(runs: Runs, held_out: Runs, reference: str) -> str:
     """The page of results."""
-    methods = methods_of(runs, reference)
     sections = [
         "# Training runs: the suite `ground`",
         "Forty tasks of the kind that people tune (`deepbore.problems.GroundRun`): networks of torch, boosted trees, "
         "pipelines of scikit-learn, policies, and forecasters, fits, filters and schedules. They have 8 to 25 "
         "parameters, most of them conditional. Nineteen are for development: defaults are chosen on them. This page "
-        "has the fifteen for validation; six are held out. Made by `python scripts/ground.py`.",
+        "has the fifteen for validation, then the six that are held out. Made by `python scripts/ground.py`.",
         "![Average rank of each method from 10 to 100 evaluations](../pictures/ground.png)",
+        *comparisons(runs, reference, "##"),
     ]
-    groups = tables(runs, methods, reference)
+    if held_out:
+        sections += [
+            "## Held out, and looked at once",
+            "No default was chosen on these, no method had run on them, and what would be run was "
+            "[planned](method.md#looks-at-what-is-held-out) before.",
+            *comparisons(held_out, reference, "###"),
+        ]
+    return "\n\n".join(sections) + "\n"
+
+
+def comparisons(runs: Runs, reference: str, heading: str) -> list[str]:
+    """The reference beside all other methods, those that ran on the same pairs together."""
+    sections = []
+    groups = tables(runs, methods_of(runs, reference), reference)
     for others, budgets in groups:
         most = [each for each in groups[0][0] if each not in others]
         table = Table(runs, [reference, *others, *most], budgets)
         seeds = len({seed for _, seed in table.pairs})
         after = " / ".join(map(str, budgets))
         sections += [
-            f"## Beside {', '.join(others)}",
+            f"{heading} Beside {', '.join(others)}",
             f"Average rank after {after} evaluations (1 is best), {len(table.problems)} problems, {len(table.pairs)} "
             f"pairs of problem and seed, {seeds} seed{'s' if seeds > 1 else ''}:",
             table.by_kind(),
@@ -142,17 +154,17 @@ def page(runs: Runs, reference: str) -> str:
             + "` by that of each other method; the verdict is by [the one rule](method.md):",
             table.against(others),
         ]
-    return "\n\n".join(sections) + "\n"
+    return sections
 
 
 def tables(runs: Runs, methods: Sequence[str], reference: str) -> list[tuple[list[str], Sequence[int]]]:
-    """Which methods stand in a table together: those that ran on the same pairs."""
+    """Which methods stand in a table together: those that ran on the same pairs, for as long."""
     of = {method: frozenset(key[:2] for key in runs if key[2] == method) for method in methods}
-    groups: dict[object, list[str]] = defaultdict(list)
+    groups: dict[tuple[frozenset[tuple[str, int]], int], list[str]] = defaultdict(list)
     for method in methods:
         if method != reference:
-            groups[of[method], NEEDED.get(method, max(BUDGETS))].append(method)
-    return [(group, [n for n in BUDGETS if n <= most]) for (_, most), group in groups.items()]  # type: ignore[misc]
+            groups[of[method], min(run.n for key, run in runs.items() if key[2] == method)].append(method)
+    return [(group, [n for n in BUDGETS if n <= most]) for (_, most), group in groups.items()]
 
 
 def draw(runs: Runs, reference: str, path: Path, size: tuple[float, float] = (7, 3.6)) -> None:
@@ -195,7 +207,7 @@ def main() -> int:
             f"{len(table.problems)} problems, {len(table.pairs)} pairs\n\n{table.by_kind()}\n\n{table.against(methods)}"
         )
         return 0
-    text = page(runs, given.reference)
+    text = page(runs, of_half("held_out", ROWS), given.reference)
     if given.check:
         return int(not PAGE.exists() or PAGE.read_text() != text)
     PAGE.write_text(text)
