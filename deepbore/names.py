@@ -1,7 +1,7 @@
 """Names that users of other tools type, and what deepbore calls the same: for errors about unknown names."""
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 ARGUMENTS = {  # of functions and classes
@@ -178,8 +178,31 @@ def meant(name: str, known: Collection[str], foreign: dict[str, str] = ARGUMENTS
     """
     if name in foreign:
         return f"{name!r}. Here it is {foreign[name]}"
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"{name!r}" + (f". Did you mean {near[0]!r}?" if near else "")
+    hint = did_you_mean(name, known, "{!r}")
+    return f"{name!r}." + hint if hint else f"{name!r}"
+
+
+def did_you_mean(name: str, known: Iterable[str], shown: str = "{}") -> str:
+    """A hint that ends a message, " Did you mean ...?"; empty where no known name is near.
+
+    Args:
+        name: that is not known.
+        known: names; one that ends with a dot and the name, as `loop.seed` does with `seed`, is nearest.
+        shown: how a name is shown.
+
+    Example:
+        >>> did_you_mean("sed", ["loop.seed", "seed"], "--{}"), did_you_mean("x", ["seed"])
+        (' Did you mean --seed?', '')
+    """
+    near = nearest(name, known)
+    return f" Did you mean {shown.format(near)}?" if near else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is likely meant; None where none is near."""
+    names = sorted(known)
+    within = [each for each in names if each.endswith(f".{name}")]
+    return next(iter(within or difflib.get_close_matches(name, names, n=1, cutoff=0.7)), None)
 
 
 def no_attribute(of: str, name: str, known: Collection[str]) -> AttributeError:
@@ -230,16 +253,12 @@ def slip_in(declared: Mapping[str, Any]) -> str:
     """
     kind = declared.get("type")
     if isinstance(kind, str) and kind not in TYPES:
-        near = OTHER_TYPES.get(kind.lower()) or _nearest(kind, TYPES)
+        near = OTHER_TYPES.get(kind.lower()) or nearest(kind, TYPES)
         return f"has type {kind!r}. Did you mean {near}?" if near else ""
     for setting in map(str, declared) if kind in TYPES else ():
         known = TYPES[str(kind)] | {"type"}
         if setting not in known:
-            near = OTHER_SETTINGS.get(setting) or _nearest(setting, known)
+            near = OTHER_SETTINGS.get(setting) or nearest(setting, known)
             hint = f"Did you mean {near}?" if near else f"It has {', '.join(sorted(known))}."
             return f"has no setting {setting!r}. {hint}"
     return ""
-
-
-def _nearest(name: str, known: Collection[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.7)), None)

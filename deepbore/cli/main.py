@@ -1,6 +1,5 @@
 """The command line: `fit` and `tune`; `lead` and `work`; `best`, `plot`, ... to look at runs; `withdraw`, `correct`."""
 
-import difflib
 import os
 import select
 import sys
@@ -12,6 +11,7 @@ from deepbore.cli.new_run import leave_unused
 from deepbore.cli.slips import as_nested, check_fit
 from deepbore.errors import DeepBoreError
 from deepbore.lazy import mismatch
+from deepbore.names import did_you_mean
 
 HELP = """deepbore: Bayesian optimisation by probabilistic classification
 
@@ -82,8 +82,7 @@ def _run(command: str, *args: str) -> None:
         print(HELP if command != "--version" else f"deepbore {__version__}")
         return
     if command not in commands:
-        near = difflib.get_close_matches(command, commands, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(command, commands)
         raise DeepBoreError(f"the command must be one of {', '.join(commands)}, but got {command!r}.{hint}\n\n{HELP}")
     commands[command](list(args))
 

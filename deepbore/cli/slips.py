@@ -4,7 +4,6 @@ What is checked here is a selection, with the name that was likely meant; all el
 """
 
 import ast
-import difflib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any
 
 from deepbore.data.runs import plain_data
 from deepbore.errors import SettingError
-from deepbore.names import ARGUMENTS, slip_in
+from deepbore.names import ARGUMENTS, did_you_mean, nearest, slip_in
 from deepbore.validation import as_path
 
 LOOP = {  # a test compares these with the records that they are settings of
@@ -78,10 +77,10 @@ def _check_option(option: str, value: str | None) -> None:
     known = GROUPS.get(group)
     if known is not None and name and name.split(".")[0] not in known:
         options = [f"{group}.{each}" for each in sorted(known)]
-        if near := _like(option, options, "--"):  # LightningCLI refuses what is left
+        if near := did_you_mean(option, options, "--{}"):  # LightningCLI refuses what is left
             raise SettingError(f"there is no option --{option}.{near}")
     is_known = known is not None or group in TOP | LIGHTNINGS
-    if not is_known and (near := _like(option, [*TOP, *FLAT], "--")):
+    if not is_known and (near := did_you_mean(option, [*TOP, *FLAT], "--{}")):
         raise SettingError(f"there is no option --{option}.{near}")
     if name in WHOLE | {"timeout"} and group in GROUPS and value is not None:
         _check_number(option, _plain(value), name)
@@ -105,8 +104,8 @@ def _check_config(place: str) -> None:
     path = as_path(place, "a configuration")
     if not path.is_file():
         beside = [each.name for each in path.parent.glob("*")] if path.parent.is_dir() else []
-        near = difflib.get_close_matches(path.name, [each for each in beside if each.endswith(YAML)], n=1)
-        hint = f" Did you mean {path.with_name(near[0])}?" if near else ""
+        near = nearest(path.name, [each for each in beside if each.endswith(YAML)])
+        hint = f" Did you mean {path.with_name(near)}?" if near else ""
         what = "is a folder" if path.is_dir() else "there is no such file"
         raise SettingError(f"--config must name a file of YAML, but {what}: {path}.{hint}")
     try:
@@ -123,7 +122,7 @@ def _check_settings(config: Mapping[Any, Any]) -> None:
             continue
         if name in ELSEWHERE:
             raise SettingError(f"{name} stands under {ELSEWHERE[name]}, as in {ELSEWHERE[name]}: {{{name}: ...}}.")
-        if near := _like(name, [*TOP, *FLAT]):
+        if near := did_you_mean(name, [*TOP, *FLAT]):
             raise SettingError(f"{name}: there is no such setting.{near}")
     for group, known in GROUPS.items():
         _check_group(group, config.get(group), known)
@@ -140,7 +139,7 @@ def _check_settings(config: Mapping[Any, Any]) -> None:
 def _check_group(group: str, given: Any, known: Collection[str]) -> None:
     for name, value in given.items() if isinstance(given, Mapping) else ():
         if str(name) not in known:
-            near = _like(str(name), known)
+            near = did_you_mean(str(name), known)
             place = ELSEWHERE.get(str(name))
             hint = f" It stands under {place}." if place and place != group else near
             if not hint and str(name) in ARGUMENTS:
@@ -175,7 +174,7 @@ def _check_problem(given: Any) -> None:
         return
     for name in map(str, settings):
         if name not in FUNCTION and name not in ("class_path", "init_args"):
-            near = _like(name, FUNCTION) or f" It has {', '.join(sorted(FUNCTION))}."
+            near = did_you_mean(name, FUNCTION) or f" It has {', '.join(sorted(FUNCTION))}."
             raise SettingError(f"problem: FunctionProblem has no setting {name}.{near}")
     directions = settings.get("directions")
     listed = directions.values() if isinstance(directions, Mapping) else directions
@@ -200,7 +199,7 @@ def _check_class(place: str, given: str) -> None:
     name, names = given.rpartition(".")[2], _classes(ROOMS[place])
     if name in names:
         return
-    if near := _like(name, names):
+    if near := did_you_mean(name, names):
         own = "" if "." in given else f" A class of your own needs its module: my_module.{name}."
         raise SettingError(f"{place}: there is no class {given}.{near}{own}")
 
@@ -218,9 +217,3 @@ def _classes(room: str) -> frozenset[str]:
         for alias in node.names
     }
     return frozenset(name for name in names if name[:1].isupper())
-
-
-def _like(name: str, names: Collection[str], before: str = "") -> str:
-    near = [each for each in names if each.endswith(f".{name}")]
-    near = near or difflib.get_close_matches(name, sorted(names), n=1, cutoff=0.7)
-    return f" Did you mean {before}{near[0]}?" if near else ""

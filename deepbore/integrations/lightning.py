@@ -1,6 +1,5 @@
 """`PruningCallback`: a Lightning Trainer reports to a trial, and ends where the study's pruner ends it."""
 
-import difflib
 import logging
 import sys
 from typing import TYPE_CHECKING
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 from deepbore.data.trial import Trial
 from deepbore.errors import NeverLogged, SettingError, TrialPruned
 from deepbore.integrations.measuring import Measured, epochs_done
+from deepbore.names import did_you_mean
 from deepbore.worker.reporting import Reporting
 
 if TYPE_CHECKING:
@@ -113,11 +113,9 @@ class PruningCallback(Callback):
 
     def _complaint(self, trainer: Trainer) -> str:
         there = list(trainer.callback_metrics)
-        near = difflib.get_close_matches(self.monitor, there, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
         return (
             f"PruningCallback(monitor={self.monitor!r}): nothing is reported, and no trial is pruned, as the training "
-            f"has logged no such metric, but {', '.join(there) or 'none'}.{hint}"
+            f"has logged no such metric, but {', '.join(there) or 'none'}." + did_you_mean(self.monitor, there, "{!r}")
         )
 
     def _report(self, trainer: Trainer, value: float | None, step: float) -> None:

@@ -5,7 +5,6 @@ does not. Typer is not needed: a function's annotations are read, and what `type
 """
 
 import argparse
-import difflib
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ import torch
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Direction
 from deepbore.errors import SettingError, SpaceError
+from deepbore.names import did_you_mean
 from deepbore.problems import Problem
 from deepbore.problems.base import as_direction, imported
 from deepbore.space import Params, SearchSpace
@@ -210,9 +210,8 @@ def space_of(program: argparse.ArgumentParser | Callable[..., Any], tune: Tuned)
 def _check_known(name: str, known: Mapping[str, Argument]) -> None:
     if name in known:
         return
-    near = difflib.get_close_matches(name.lstrip("-").replace("-", "_"), known, n=1)
-    hint = f"Did you mean {near[0]}?" if near else "Those with several values can't be tuned."
-    raise SpaceError(f"an argument must be one of {list(known)}, but got {name!r}. {hint}")
+    hint = did_you_mean(name.lstrip("-").replace("-", "_"), known) or " Those with several values can't be tuned."
+    raise SpaceError(f"an argument must be one of {list(known)}, but got {name!r}.{hint}")
 
 
 class ProgramProblem(Problem):

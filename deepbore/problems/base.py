@@ -1,6 +1,5 @@
 """`Problem`: a space, an objective, its directions and, where it is known, the best possible value."""
 
-import difflib
 import math
 import os
 import sys
@@ -16,6 +15,7 @@ from deepbore.data.observations import Direction
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Budget, Trial
 from deepbore.errors import MissingPackage, SettingError
+from deepbore.names import did_you_mean
 from deepbore.space import Params, Real, SearchSpace
 from deepbore.validation import one_of
 from deepbore.worker.objective import by_keywords, wants_trial
@@ -264,9 +264,8 @@ def imported(path: str) -> Callable[..., float | Outcome]:
         failure = f"{type(error).__name__}: {error}. Mend the path or the module."
         raise SettingError(f"function {path!r} must be importable, but {module_name!r} failed: {failure}") from error
     if not hasattr(module, name):
-        near = difflib.get_close_matches(name, dir(module), n=1)
-        hint = f"Did you mean {module_name}.{near[0]}?" if near else "Mend the path."
-        raise SettingError(f"function {path!r} must exist, but {module_name!r} has no {name!r}. {hint}")
+        hint = did_you_mean(name, dir(module), f"{module_name}.{{}}") or " Mend the path."
+        raise SettingError(f"function {path!r} must exist, but {module_name!r} has no {name!r}.{hint}")
     return cast(Callable[..., float | Outcome], getattr(module, name))
 
 

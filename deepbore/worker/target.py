@@ -1,6 +1,5 @@
 """Functions by their names, as on the command line: train.py:train, package.module:train, package.module.train."""
 
-import difflib
 import importlib
 import os
 import sys
@@ -8,6 +7,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from deepbore.names import did_you_mean
 
 FORMS = "train.py:train, my_module:train or my_module.train"
 
@@ -29,8 +30,8 @@ def function_at(target: str) -> Any:
         sys.path.insert(0, os.getcwd())
     module = _from_file(Path(os.path.expanduser(place))) if place.endswith(".py") else importlib.import_module(place)
     if not hasattr(module, name):
-        near = difflib.get_close_matches(name, [each for each in vars(module) if callable(vars(module)[each])], n=1)
-        raise ImportError(f"{place} has no {name!r}." + (f" Did you mean {near[0]}?" if near else ""))
+        there = [each for each, value in vars(module).items() if callable(value)]
+        raise ImportError(f"{place} has no {name!r}.{did_you_mean(name, there)}")
     return getattr(module, name)
 
 
