@@ -117,16 +117,16 @@ def parts_of(entry: Entry, said: Said) -> Iterator[Part]:
 
 def run_of(record: Ledger, entry: Entry) -> dict[str, Any]:
     """What a reader may change of a run, and what waits to be changed."""
-    inbox = entry.inbox
+    mail = entry.inbox.mail()
     return {
         "note": visible(record.remarks.get(None, ""), keep="\n\t"),
         "tags": [visible(each) for each in record.tags.get(None, ())],
         "fixed": [[visible(str(name)), visible(str(value))] for name, value in record.fixed.items()],
         "queue": [{visible(str(name)): value for name, value in part.items()} for part in record.queue[:MOST_WAITING]],
         "params": [_field(name, declared) for name, declared in record.space.items()],
-        "waiting": [{"id": each.id, "says": _in_words(each), "at": each.at} for each in inbox.waiting()[:MOST_WAITING]],
-        "answers": [_answered(each) for each in inbox.answers()],
-        "malformed": [visible(each[:LONG]) for each in inbox.malformed()[:MOST_WAITING]],
+        "waiting": [{"id": each.id, "says": _in_words(each), "at": each.at} for each in mail.waiting[:MOST_WAITING]],
+        "answers": [_answered(each) for each in mail.answers],
+        "malformed": [visible(each[:LONG]) for each in mail.malformed[:MOST_WAITING]],
         "verbs": list(entry.verbs),
         "why": entry.why,
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from deepbore.dashboard.following import Follower
-from deepbore.data.inbox import VERBS, Command, Inbox
+from deepbore.data.inbox import VERBS, Inbox, Mail
 from deepbore.data.ledger import Ledger
 from deepbore.data.log import times_path
 from deepbore.data.notes import finished_with, last_report, running_reports
@@ -33,14 +33,8 @@ RUNNING, ENDED, STOPPED, DEAD, UNREADABLE = "running", "ended", "stopped", "dead
 class Commands(Protocol):
     """The commands to a run, wherever they are kept."""
 
-    def waiting(self) -> list[Command]:
-        """Those that wait, in their order."""
-
-    def answers(self, most: int = 20) -> list[dict[str, Any]]:
-        """What became of the latest ones, the latest one last."""
-
-    def malformed(self) -> list[str]:
-        """What is no command, and why, in words."""
+    def mail(self) -> Mail:
+        """Those that wait, what became of others, and what is none."""
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,21 @@ class Command:
         return {name: each for name, each in self.said.items() if name not in KEPT}
 
 
+@dataclass(frozen=True)
+class Mail:
+    """What an inbox holds, read at one time.
+
+    Attributes:
+        waiting: the commands that wait, in their order.
+        malformed: what waits and is no command, in words: its name, and what is wrong with it.
+        answers: what became of the latest commands, the latest one last.
+    """
+
+    waiting: list[Command]
+    malformed: list[str]
+    answers: list[dict[str, Any]]
+
+
 class Inbox:
     """The commands to the run of a journal.
 
@@ -100,12 +115,14 @@ class Inbox:
 
     def waiting(self) -> list[Command]:
         """The commands that wait, in their order."""
-        return [each for name in self._names() if isinstance(each := self._read(name), Command)]
+        return self.mail().waiting
 
-    def malformed(self) -> list[str]:
-        """What waits and is no command, in words: its name, and what is wrong with it."""
+    def mail(self) -> Mail:
+        """All that is here."""
         found = {name: self._read(name) for name in self._names()}
-        return [f"{name}: {each}" for name, each in found.items() if isinstance(each, str)]
+        waiting = [each for each in found.values() if isinstance(each, Command)]
+        malformed = [f"{name}: {each}" for name, each in found.items() if isinstance(each, str)]
+        return Mail(waiting, malformed, self.answers())
 
     def take(self, do: Callable[[Command], object]) -> int:
         """Has each command done, in their order, and keeps what became of it; how many there were.

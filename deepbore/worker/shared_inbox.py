@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deepbore.data.inbox import LONGEST, MOST, Command, Inbox, command_id, wrong_with
+from deepbore.data.inbox import LONGEST, MOST, Command, Inbox, Mail, command_id, wrong_with
 from deepbore.errors import DeepBoreError, JournalError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class StorageInbox:
         """
         if len(repr(said)) > LONGEST:
             raise JournalError(f"a command must have at most {LONGEST:,} characters, but has {len(repr(said)):,}.")
-        if sum(not is_answered(each) for each in commands_in(self._read())) >= MOST:
+        if len(self.waiting()) >= MOST:
             raise JournalError(f"{MOST} commands wait in the storage already. Start the leader of the study.")
         name = command_id()
         answer = _answer(None) if is_done else None
@@ -58,16 +58,15 @@ class StorageInbox:
 
     def waiting(self) -> list[Command]:
         """The commands that wait for an answer, in their order."""
-        return [each for each in commands_in(self._read()) if not is_answered(each)]
+        return self.mail().waiting
 
-    def malformed(self) -> list[str]:
-        """What is no command, in words: its name, and what is wrong with it."""
-        named = {key.removeprefix(COMMAND): said for key, said in self._read().items() if key.startswith(COMMAND)}
-        return [f"{name:.60}: {wrong}" for name, said in named.items() if (wrong := wrong_with(said))]
-
-    def answers(self, most: int = 20) -> list[dict[str, Any]]:
-        """What became of the latest commands, the latest one last."""
-        return answers_in(commands_in(self._read()))[-most:]
+    def mail(self, most: int = 20) -> Mail:
+        """All that is here, with so many answers: the storage is read once."""
+        attributes = self._read()
+        commands = commands_in(attributes)
+        named = {key.removeprefix(COMMAND): said for key, said in attributes.items() if key.startswith(COMMAND)}
+        malformed = [f"{name:.60}: {wrong}" for name, said in named.items() if (wrong := wrong_with(said))]
+        return Mail([each for each in commands if not is_answered(each)], malformed, answers_in(commands)[-most:])
 
     def mark(self, command: Command, **more: Any) -> None:
         """Writes something down about a command."""

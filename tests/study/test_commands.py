@@ -120,12 +120,12 @@ def test_what_is_no_command_is_told_in_words_and_passed_over(study, tmp_path):
     (inbox.folder / "5-00000000").symlink_to(tmp_path / "secret")
     (inbox.folder / "notes.txt").write_text("mine", encoding="utf-8")
     words = ["no JSON", "must be one of withdraw", "a mapping with a verb", "no JSON", "can't be read"]
-    assert all(word in said for word, said in zip(words, inbox.malformed(), strict=True))
+    assert all(word in said for word, said in zip(words, inbox.mail().malformed, strict=True))
     page = report(study.observations.ledger, inbox=inbox)
     assert "no command: 2-00000000: its verb must be one of" in page
     assert str(tmp_path) not in page
     study.ask_one()
-    assert inbox.malformed() == []
+    assert inbox.mail().malformed == []
     assert all(word in said for word, said in zip(words, refusals(study), strict=True))
     assert "refused: a malformed command: its verb must be one of" in report(study.observations.ledger, inbox=inbox)
     assert [path.name for path in inbox.folder.iterdir()] == ["notes.txt"]

@@ -72,9 +72,10 @@ def commands_section(inbox: Inbox | None) -> Section | None:
     """What was left for a run to do, and is not done: it waits, is no command, or was refused; None for nothing."""
     if inbox is None:
         return None
-    lines = [f"waits: {each.verb}" for each in inbox.waiting()[:EXAMPLES]]
-    lines += [f"no command: {each}" for each in inbox.malformed()[:EXAMPLES]]
-    refused = [each for each in inbox.answers() if each.get("refused")]
+    mail = inbox.mail()
+    lines = [f"waits: {each.verb}" for each in mail.waiting[:EXAMPLES]]
+    lines += [f"no command: {each}" for each in mail.malformed[:EXAMPLES]]
+    refused = [each for each in mail.answers if each.get("refused")]
     lines += [f"refused: {each.get('verb')}: {each['refused']}" for each in refused[-EXAMPLES:]]
     if not lines:
         return None
