@@ -25,10 +25,11 @@ seed. One test decides all of them, that of [the results](method.md): Wilcoxon's
 that both methods have. Beside a claim are the difference that is typical of the seeds with the 95 % interval of that
 test, from six seeds on; seeds won / tied / lost; and p. *Reproduced*: the interval is below 0. *Refuted*: above.
 *Undecided*: it holds 0, or there are fewer than six seeds; then comes the number of seeds that would tell with a power
-of .8, if the differences had the mean and the spread of those seen. *Not contradicted*: it was said that neither is
-ahead, and the interval holds 0. A claim of more evaluations than were made here is tested where the runs end, which is
-said. Tests are not corrected for their number: of twenty true ties one is found to be a difference. Means over seeds
-have intervals by Student's t of 99.5 %, from six seeds on. [At the end](#by-paper) is a table by paper.
+of .8, if the differences had the mean and the spread of those seen. Where it is more than a hundred, the interval says
+how great a lead is excluded. *Not contradicted*: it was said that neither is ahead, and the interval holds 0. A claim
+of more evaluations than were made here is tested where the runs end, which is said. Tests are not corrected for their
+number: of twenty true ties one is found to be a difference. Means over seeds have intervals by Student's t of 99.5 %,
+from six seeds on. [At the end](#by-paper) is a table by paper.
 """
 
 

@@ -15,6 +15,7 @@ from reporting.tables import short
 
 Pair = tuple[str, str]  # problem, method
 MANY = 1000  # seeds; nobody makes more
+HARD = 100  # seeds beyond which it is said what is excluded as it is
 
 
 class Scores:
@@ -128,12 +129,15 @@ def evidence(compared: Paired | None) -> str:
     of = compared.difference
     shown = f"{short(of.middle)} [{short(of.low)}, {short(of.high)}]" if math.isfinite(of.low) else short(of.middle)
     score = f"{compared.won}/{compared.tied}/{compared.lost}"
-    many = "" if of.sign else f"; {_seeds(compared.needed)}"
+    many = "" if of.sign else f"; {_needed(compared)}"
     return f"{shown}; {score}; p {short(compared.p)}{many}"
 
 
-def _seeds(needed: float) -> str:
-    return f"needs {needed:.0f} seeds" if needed <= MANY else f"needs more than {MANY} seeds"
+def _needed(compared: Paired) -> str:
+    """How many seeds would tell; where nobody will run as many, which lead the interval excludes."""
+    lead, needed = -compared.difference.low, compared.needed
+    seeds = f"needs {needed:.0f} seeds" if needed <= MANY else f"needs more than {MANY} seeds"
+    return f"{seeds}, a lead above {short(lead)} is excluded" if needed > HARD and math.isfinite(lead) else seeds
 
 
 def interval(of: Estimate, digits: int = 2) -> str:
