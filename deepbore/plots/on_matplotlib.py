@@ -37,16 +37,16 @@ LETTERS = 12  # of a title on an inch
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure, in inches, outside of pyplot's state.
+    """An empty figure, in inches, which notebooks show.
 
     Raises:
         MissingPackage: without matplotlib.
     """
     try:
-        from matplotlib.figure import Figure
+        from deepbore.plots.picture import Picture
     except ImportError:
         raise MissingPackage("plots need matplotlib: pip install 'deepbore[plots]'.") from None
-    return Figure(figsize=(width, height), layout="constrained")
+    return Picture(figsize=(width, height), layout="constrained")
 
 
 def new_axes(width: float, height: float) -> "Axes":

@@ -1,6 +1,7 @@
-"""The page of a run as the output of a notebook's cell."""
+"""The page and the pictures of a run as the output of a notebook's cell."""
 
 import html
+import pickle
 
 from deepbore import Real, SearchSpace, Study, plots
 
@@ -14,3 +15,11 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own():
     assert frame.endswith(end)
     assert "<script" not in frame
     assert html.unescape(frame[len(start) : -len(end)]) == page
+
+
+def test_a_notebook_shows_a_picture_without_being_asked_to():
+    study = Study(SearchSpace({"x": Real(0, 1)}), seed=0)
+    study.tell(*study.ask(), 1.0)
+    figure = plots.history(study)
+    assert figure._repr_png_().startswith(b"\x89PNG")  # which IPython asks for
+    assert pickle.loads(pickle.dumps(figure))._repr_png_().startswith(b"\x89PNG")
