@@ -142,12 +142,13 @@ def serve(method: str) -> None:
 
 
 class Process:
-    """A method in a process of its own, with the package of a tree."""
+    """A method in a process of its own, with the package of a tree and its script, which knows the names of then."""
 
     def __init__(self, method: str, tree: Path):
-        environment = os.environ | {"PYTHONPATH": f"{tree}:{HERE}", "OMP_NUM_THREADS": "1"}
+        scripts = tree / "scripts"
+        environment = os.environ | {"PYTHONPATH": f"{tree}:{scripts}", "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--serve", method],
+            [sys.executable, scripts / Path(__file__).name, "--serve", method],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

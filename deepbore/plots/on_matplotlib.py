@@ -126,7 +126,7 @@ def legend(axes: "Axes", **settings: Any) -> None:
 def _colours(*stops: str) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("deepbore", stops)
+    return LinearSegmentedColormap.from_list("deepbore", list(stops))  # a tuple of two is a colour to 3.8
 
 
 def clear() -> Any:

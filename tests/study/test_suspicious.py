@@ -3,6 +3,7 @@
 import math
 import random
 import re
+import statistics
 
 import pytest
 
@@ -153,13 +154,16 @@ def diverging(loss, share=0.2, seed=0):
 @pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
 @pytest.mark.parametrize(("space", "loss", "bad"), [(MIXED, mixed, 1e6), (CONDITIONAL, conditional, 30.0)])
 def test_runs_that_diverge_by_chance_do_not_mislead_a_search_among_choices(space, loss, bad):
-    study, outcome, told = Study(space, seed=0), diverging(loss), []
-    for _ in range(32):
-        (trial,) = study.ask()
-        told.append(outcome(trial, bad))
-        study.tell(trial, told[-1])
-    assert min(told) < 5e-3
-    assert {trial.value for trial in study.suspicious} <= {bad}
+    ends = []
+    for seed in range(5):
+        study, outcome, told = Study(space, seed=seed), diverging(loss, seed=seed), []
+        for _ in range(32):
+            (trial,) = study.ask()
+            told.append(outcome(trial, bad))
+            study.tell(trial, told[-1])
+        ends.append(min(told))
+        assert {trial.value for trial in study.suspicious} <= {bad}
+    assert statistics.median(ends) < 5e-3, ends
 
 
 @pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")

@@ -232,8 +232,8 @@ def test_the_posterior_comes_back_with_the_state_and_leaves_the_global_stream_al
     fresh.load_state_dict(own.state_dict())
     with torch.no_grad():
         old, new = own.posterior(POINTS), fresh.posterior(POINTS)
-        assert torch.equal(new.members, old.members)
-        assert torch.equal(new.std, old.std)
+        assert torch.allclose(new.members, old.members, rtol=0, atol=1e-6)  # BLAS rounds by where a matrix lies
+        assert torch.allclose(new.std, old.std, rtol=0, atol=1e-6)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
