@@ -59,12 +59,19 @@ def run(problem: str, method: str, seed: int, trials: int) -> Row:
 
 
 def show(path: Path) -> None:
-    """Medians of the hypervolumes over the seeds, as shares of the greatest of the problem; average ranks."""
+    """Tables of the problems, and of those that are held out."""
     by = defaultdict(list)
     for row in longest(path, "trials", "problem", "method", "seed"):
         by[row["problem"], row["method"]].append(row)
-    problems = [name for name in PROBLEMS if any(problem == name for problem, _ in by)]
-    methods = [method for method in METHODS if any(each == method for _, each in by)]
+    show_table(by, list(PROBLEMS))
+    print("\nHeld out, and looked at once:\n")
+    show_table(by, list(HELD_OUT))
+
+
+def show_table(by: dict[tuple[str, str], list[Row]], names: list[str]) -> None:
+    """Medians of the hypervolumes over the seeds, as shares of the greatest of the problem; average ranks."""
+    problems = [name for name in names if any(problem == name for problem, _ in by)]
+    methods = [method for method in METHODS if any((name, method) in by for name in problems)]
     print("| problem (seeds) | " + " | ".join(methods) + " |")
     print("|---" * (1 + len(methods)) + "|")
     for name in problems:
@@ -72,8 +79,10 @@ def show(path: Path) -> None:
         cells = [cell(by[name, method], best) for method in methods]
         seeds = sorted({len(by[name, method]) for method in methods} - {0})
         print(f"| {name} ({' or '.join(map(str, seeds))}) | " + " | ".join(cells) + " |")
-    print(f"\nAverage ranks after {', '.join(map(str, MARKS))} evaluations:\n")
-    for method, found in zip(RANKED, ranks(by, problems), strict=True):
+    ranked = ranks(by, problems)
+    made = ~np.isnan(ranked).any(0)
+    print(f"\nAverage ranks after {', '.join(map(str, np.array(MARKS)[made]))} evaluations:\n")
+    for method, found in zip(RANKED, ranked[:, made], strict=True):
         print(f"{method}: " + ", ".join(f"{rank:.2f}" for rank in found))
 
 
@@ -86,7 +95,8 @@ def ranks(by: dict[tuple[str, str], list[Row]], problems: list[str]) -> np.ndarr
         if seeds:
             found = np.array([[each[seed] for each in of_seeds] for seed in seeds])  # seeds x methods x marks
             of_problems.append(np.nanmean(rankdata(-found, axis=1), axis=0))  # NaN where one of them was shorter
-    return np.nanmean(of_problems, axis=0) if of_problems else np.full((len(RANKED), len(MARKS)), np.nan)
+    with warnings.catch_warnings(action="ignore"):  # where no run is so long
+        return np.nanmean(of_problems, axis=0) if of_problems else np.full((len(RANKED), len(MARKS)), np.nan)
 
 
 def volumes(rows: list[Row]) -> np.ndarray:
