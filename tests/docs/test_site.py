@@ -55,7 +55,13 @@ def test_verdicts_of_the_evidence_are_those_of_the_results():
     for first, problems, _, other, verdict, *_ in (row for row in rows_of(page("results.md")) if len(row) > 5):
         place = re.search(r"\((results/\S+)\)", first)
         known.add((place and place[1], problems, other.split(" ")[0], verdict))
-    names = {"Optuna's TPE": "optuna-tpe", "LFBO with XGBoost": "lfbo-xgb", "CMA-ES": "cma-es", "HEBO": "hebo"}
+    names = {
+        "Optuna's TPE": "optuna-tpe",
+        "Optuna's GP": "optuna-gp",
+        "LFBO with XGBoost": "lfbo-xgb",
+        "CMA-ES": "cma-es",
+        "HEBO": "hebo",
+    }
     said = [row for row in rows_of(page("evidence.md")) if "(results/" in row[0]]
     assert len(said) > 8
     for first, problems, other, verdict in said:
