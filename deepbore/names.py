@@ -182,27 +182,28 @@ def meant(name: str, known: Collection[str], foreign: dict[str, str] = ARGUMENTS
     return f"{name!r}." + hint if hint else f"{name!r}"
 
 
-def did_you_mean(name: str, known: Iterable[str], shown: str = "{}") -> str:
+def did_you_mean(name: str, known: Iterable[str], shown: str = "{}", likeness: float = 0.6) -> str:
     """A hint that ends a message, " Did you mean ...?"; empty where no known name is near.
 
     Args:
         name: that is not known.
         known: names; one that ends with a dot and the name, as `loop.seed` does with `seed`, is nearest.
         shown: how a name is shown.
+        likeness: from which a name is near, from 0 to 1: as `difflib` has it.
 
     Example:
         >>> did_you_mean("sed", ["loop.seed", "seed"], "--{}"), did_you_mean("x", ["seed"])
         (' Did you mean --seed?', '')
     """
-    near = nearest(name, known)
+    near = nearest(name, known, likeness)
     return f" Did you mean {shown.format(near)}?" if near else ""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
     """The known name that is likely meant; None where none is near."""
     names = sorted(known)
     within = [each for each in names if each.endswith(f".{name}")]
-    return next(iter(within or difflib.get_close_matches(name, names, n=1, cutoff=0.7)), None)
+    return next(iter(within or difflib.get_close_matches(name, names, 1, likeness)), None)
 
 
 def no_attribute(of: str, name: str, known: Collection[str]) -> AttributeError:
@@ -213,6 +214,7 @@ def no_attribute(of: str, name: str, known: Collection[str]) -> AttributeError:
 # --- declarations of parameters ---------------------------------------------------------------------------------------
 
 
+LIKE = 0.7  # from which a name in a declaration is near: others may be of another kind of parameter
 TYPES = {  # of a parameter, in YAML and journals, with their settings
     "real": {"low", "high", "log", "step", "default", "prior", "when"},
     "integer": {"low", "high", "log", "step", "default", "prior", "when"},
@@ -253,12 +255,12 @@ def slip_in(declared: Mapping[str, Any]) -> str:
     """
     kind = declared.get("type")
     if isinstance(kind, str) and kind not in TYPES:
-        near = OTHER_TYPES.get(kind.lower()) or nearest(kind, TYPES)
+        near = OTHER_TYPES.get(kind.lower()) or nearest(kind, TYPES, LIKE)
         return f"has type {kind!r}. Did you mean {near}?" if near else ""
     for setting in map(str, declared) if kind in TYPES else ():
         known = TYPES[str(kind)] | {"type"}
         if setting not in known:
-            near = OTHER_SETTINGS.get(setting) or nearest(setting, known)
+            near = OTHER_SETTINGS.get(setting) or nearest(setting, known, LIKE)
             hint = f"Did you mean {near}?" if near else f"It has {', '.join(sorted(known))}."
             return f"has no setting {setting!r}. {hint}"
     return ""
