@@ -1,6 +1,7 @@
 """Names of a package that are imported when they are first used."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import lazy_loader
@@ -24,26 +25,30 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     def get(name: str) -> Any:
         if name not in names:
             return imported(name)
-        try:
-            return imported(name)
-        except AttributeError as error:
-            raise ImportError(f"{package}.{name} cannot be imported: {error}") from error
-        except RuntimeError as error:
-            if (said := mismatch(error)) is None:
-                raise
-            raise said from error
+        with torchvision_named():
+            try:
+                return imported(name)
+            except AttributeError as error:
+                raise ImportError(f"{package}.{name} cannot be imported: {error}") from error
 
     return get, listed, names
 
 
-def mismatch(error: RuntimeError) -> MissingPackage | None:
-    """What to say where torchvision, which Lightning's metrics import, was built for another torch; else None.
+@contextmanager
+def torchvision_named() -> Iterator[None]:
+    """Says the way out where torchvision, which Lightning's metrics import, was built for another torch.
 
     Its operators are missing then: "operator torchvision::nms does not exist".
+
+    Raises:
+        MissingPackage: in place of that error.
     """
-    if "torchvision::" not in str(error):
-        return None
-    return MissingPackage(
-        f"the torchvision that is installed was built for another torch ({error}). Install the one that matches, "
-        "`pip install --upgrade torch torchvision`, or uninstall it: deepbore does without."
-    )
+    try:
+        yield
+    except RuntimeError as error:
+        if "torchvision::" not in str(error):
+            raise
+        raise MissingPackage(
+            f"the torchvision that is installed was built for another torch ({error}). Install the one that matches, "
+            "`pip install --upgrade torch torchvision`, or uninstall it: deepbore does without."
+        ) from error

@@ -169,6 +169,9 @@ ATTRIBUTES = {  # of the package, and of what it gives
 }
 
 
+LIKE = 0.7  # from which a name in a declaration or a configuration is near: others may be meant for something else
+
+
 def meant(name: str, known: Collection[str], foreign: dict[str, str] = ARGUMENTS) -> str:
     """An unknown name in quotes, with what is likely meant: the same in words of deepbore, or the nearest known name.
 
@@ -214,7 +217,6 @@ def no_attribute(of: str, name: str, known: Collection[str]) -> AttributeError:
 # --- declarations of parameters ---------------------------------------------------------------------------------------
 
 
-LIKE = 0.7  # from which a name in a declaration is near: others may be of another kind of parameter
 TYPES = {  # of a parameter, in YAML and journals, with their settings
     "real": {"low", "high", "log", "step", "default", "prior", "when"},
     "integer": {"low", "high", "log", "step", "default", "prior", "when"},

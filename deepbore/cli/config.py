@@ -22,6 +22,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from deepbore import classifiers, problems
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.cli.new_run import new_run
+from deepbore.cli.slips import like
 from deepbore.component import has_default_settings
 from deepbore.data.journal import replace_file
 from deepbore.data.runs import CONFIG, N_TRIALS
@@ -30,7 +31,6 @@ from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
 from deepbore.loop.lightning import no_cluster
 from deepbore.loop.stopping import StopRule
-from deepbore.names import did_you_mean
 from deepbore.problems import Problem
 from deepbore.study import Options
 from deepbore.study.running import refuse_steps
@@ -207,7 +207,7 @@ def explained(message: str, options: Collection[str]) -> str:
         said = f"{key[1]}: {made[1]} needs {lacking[1].replace(', ', ' and ')}."
         return said + (NO_PROBLEM if made[1] == "FunctionProblem" else "")
     if option:
-        return f"there is no option --{option[1]}.{did_you_mean(option[1], options, '--{}')}"
+        return f"there is no option --{option[1]}.{like(option[1], options, '--{}')}"
     if key and _INSIDE in message:
         return _explained_inside(key[1], message) or message
     if key and (stranger := _STRANGER.search(message)):
@@ -217,7 +217,7 @@ def explained(message: str, options: Collection[str]) -> str:
     room = f"deepbore.{ROOMS[key[1]]}"
     names: list[str] = import_module(room).__all__
     name = given[1].rpartition(".")[2]
-    meant = did_you_mean(name, names) or f" Of {room} there are {', '.join(n for n in names if n[0].isupper())}."
+    meant = like(name, names) or f" Of {room} there are {', '.join(n for n in names if n[0].isupper())}."
     said = f"{key[1]}: there is no class {given[1]}.{meant} A class of your own needs its module: my_module.{name}."
     return message if name in names else said
 
@@ -237,14 +237,12 @@ def _explained_inside(key: str, message: str) -> str | None:
     said = said.lstrip()
     if missing := _NO_CLASS.match(said):
         room, wrong = filter(None, missing.groups())
-        return f"{key}: there is no class {room}.{wrong}.{did_you_mean(wrong, _public(room))}"
+        return f"{key}: there is no class {room}.{wrong}.{like(wrong, _public(room))}"
     if missing := _NO_SETTING.match(said):
         if "." in missing[1]:  # of a nested part: jsonargparse has the same message for a wrong value
             return f"{key}: {missing[1]} of {name} does not fit: there is no such setting, or its value is wrong."
         known = _settings(path)
-        meant = did_you_mean(missing[1], known) or (
-            f" It has {', '.join(known)}." if known else " It has none: name a class."
-        )
+        meant = like(missing[1], known) or (f" It has {', '.join(known)}." if known else " It has none: name a class.")
         return f"{key}: {name} has no setting {missing[1]}.{meant}"
     if (setting := _KEY.match(said)) and (wrong := _KIND.search(said)):
         kinds = re.sub(r"<class '(?:[\w.]+\.)?(\w+)'>", r"\1", wrong[1] or wrong[3]).replace("NoneType", "null")

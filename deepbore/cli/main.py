@@ -10,7 +10,7 @@ from deepbore.cli import dashboard, fit_help, inspect, revise, share, tune
 from deepbore.cli.new_run import leave_unused
 from deepbore.cli.slips import as_nested, check_fit
 from deepbore.errors import DeepBoreError
-from deepbore.lazy import mismatch
+from deepbore.lazy import torchvision_named
 from deepbore.names import did_you_mean
 
 HELP = """deepbore: Bayesian optimisation by probabilistic classification
@@ -42,15 +42,11 @@ HELP = """deepbore: Bayesian optimisation by probabilistic classification
 def main(args: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     try:
-        _run(*(list(sys.argv[1:] if args is None else args) or ["--help"]))
+        with torchvision_named():
+            _run(*(list(sys.argv[1:] if args is None else args) or ["--help"]))
         sys.stdout.flush()
     except DeepBoreError as error:
         print(f"deepbore: {error}", file=sys.stderr)
-        return 2
-    except RuntimeError as error:
-        if (said := mismatch(error)) is None:
-            raise
-        print(f"deepbore: {said}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130  # 128 + SIGINT, as shells have it

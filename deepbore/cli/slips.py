@@ -13,10 +13,10 @@ from typing import Any
 
 from deepbore.data.runs import plain_data
 from deepbore.errors import SettingError
-from deepbore.names import ARGUMENTS, did_you_mean, nearest, slip_in
+from deepbore.names import ARGUMENTS, LIKE, did_you_mean, nearest, slip_in
 from deepbore.validation import as_path
 
-_like = partial(did_you_mean, likeness=0.7)  # what is less near may be meant for another program
+like = partial(did_you_mean, likeness=LIKE)
 LOOP = {  # a test compares these with the records that they are settings of
     "n_trials", "seed", "strategy", "acquisition", "candidates", "n_initial", "pruner", "budget", "noisy", "timeout",
     "stop_when", "max_failures", "batch_size", "workers", "cost_limit",
@@ -78,10 +78,10 @@ def _check_option(option: str, value: str | None) -> None:
     known = GROUPS.get(group)
     if known is not None and name and name.split(".")[0] not in known:
         options = [f"{group}.{each}" for each in sorted(known)]
-        if near := _like(option, options, "--{}"):  # LightningCLI refuses what is left
+        if near := like(option, options, "--{}"):  # LightningCLI refuses what is left
             raise SettingError(f"there is no option --{option}.{near}")
     is_known = known is not None or group in TOP | LIGHTNINGS
-    if not is_known and (near := _like(option, [*TOP, *FLAT], "--{}")):
+    if not is_known and (near := like(option, [*TOP, *FLAT], "--{}")):
         raise SettingError(f"there is no option --{option}.{near}")
     if name in WHOLE | {"timeout"} and group in GROUPS and value is not None:
         _check_number(option, _plain(value), name)
@@ -123,7 +123,7 @@ def _check_settings(config: Mapping[Any, Any]) -> None:
             continue
         if name in ELSEWHERE:
             raise SettingError(f"{name} stands under {ELSEWHERE[name]}, as in {ELSEWHERE[name]}: {{{name}: ...}}.")
-        if near := _like(name, [*TOP, *FLAT]):
+        if near := like(name, [*TOP, *FLAT]):
             raise SettingError(f"{name}: there is no such setting.{near}")
     for group, known in GROUPS.items():
         _check_group(group, config.get(group), known)
@@ -140,7 +140,7 @@ def _check_settings(config: Mapping[Any, Any]) -> None:
 def _check_group(group: str, given: Any, known: Collection[str]) -> None:
     for name, value in given.items() if isinstance(given, Mapping) else ():
         if str(name) not in known:
-            near = _like(str(name), known)
+            near = like(str(name), known)
             place = ELSEWHERE.get(str(name))
             hint = f" It stands under {place}." if place and place != group else near
             if not hint and str(name) in ARGUMENTS:
@@ -175,7 +175,7 @@ def _check_problem(given: Any) -> None:
         return
     for name in map(str, settings):
         if name not in FUNCTION and name not in ("class_path", "init_args"):
-            near = _like(name, FUNCTION) or f" It has {', '.join(sorted(FUNCTION))}."
+            near = like(name, FUNCTION) or f" It has {', '.join(sorted(FUNCTION))}."
             raise SettingError(f"problem: FunctionProblem has no setting {name}.{near}")
     directions = settings.get("directions")
     listed = directions.values() if isinstance(directions, Mapping) else directions
@@ -200,7 +200,7 @@ def _check_class(place: str, given: str) -> None:
     name, names = given.rpartition(".")[2], _classes(ROOMS[place])
     if name in names:
         return
-    if near := _like(name, names):
+    if near := like(name, names):
         own = "" if "." in given else f" A class of your own needs its module: my_module.{name}."
         raise SettingError(f"{place}: there is no class {given}.{near}{own}")
 

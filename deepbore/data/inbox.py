@@ -113,16 +113,12 @@ class Inbox:
         replace_file(self.folder / name, content)
         return name
 
-    def waiting(self) -> list[Command]:
-        """The commands that wait, in their order."""
-        return self.mail().waiting
-
-    def mail(self) -> Mail:
-        """All that is here."""
+    def mail(self, most: int = 20) -> Mail:
+        """All that is here, with so many answers."""
         found = {name: self._read(name) for name in self._names()}
         waiting = [each for each in found.values() if isinstance(each, Command)]
         malformed = [f"{name}: {each}" for name, each in found.items() if isinstance(each, str)]
-        return Mail(waiting, malformed, self.answers())
+        return Mail(waiting, malformed, self.answers(most))
 
     def take(self, do: Callable[[Command], object]) -> int:
         """Has each command done, in their order, and keeps what became of it; how many there were.

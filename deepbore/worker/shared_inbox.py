@@ -124,8 +124,9 @@ class Passing:
         waiting = self.outer.waiting()
         if not waiting:
             return
-        answers = {each["id"]: each for each in self.inner.answers(MOST)}
-        inside = {each.id for each in self.inner.waiting()}
+        mail = self.inner.mail(MOST)
+        answers = {each["id"]: each for each in mail.answers}
+        inside = {each.id for each in mail.waiting}
         for command in waiting:
             passed = command.said.get("passed")
             if passed is None:

@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_refused_in_words_and_nothing_changes(client, folde
     assert answer.status_code in (400, 409)
     assert answer.headers["content-type"].startswith("text/plain")
     assert (folder / "ended.jsonl").read_bytes() == before
-    assert not Inbox(folder / "ended.jsonl", None).waiting()
+    assert not Inbox(folder / "ended.jsonl", None).mail().waiting
 
 
 @pytest.mark.parametrize("content", [b"", b"no JSON", b"[" * 50_000, b'{"verb": "note", "note": NaN', b"\xff\xfe"])

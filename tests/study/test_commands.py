@@ -35,12 +35,12 @@ def test_an_ask_takes_up_what_waits(study):
     inbox.put("enqueue", params={"x": 0.5})
     inbox.put("note", note="watched", tags=["a"])
     inbox.put("note", note="odd", trial=0)
-    assert [each.verb for each in inbox.waiting()] == ["withdraw", "fix", "enqueue", "note", "note"]
+    assert [each.verb for each in inbox.mail().waiting] == ["withdraw", "fix", "enqueue", "note", "note"]
     trial = study.ask_one()
     assert trial.params == {"x": 0.5, "y": 0.25}
     assert study.trials[0].reason == "by hand"
     assert study.observations.ledger.remarks == {None: "watched", 0: "odd"}
-    assert inbox.waiting() == []
+    assert inbox.mail().waiting == []
     assert refusals(study) == [None] * 5
 
 
@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_refused_with_the_reason_and_the_run_goes_on(study,
     study.ask_one()
     (refused,) = refusals(study)
     assert why in refused
-    assert inbox_of(study).waiting() == []
+    assert inbox_of(study).mail().waiting == []
 
 
 def test_a_command_for_another_run_in_the_same_place_is_refused(study):
